@@ -5,7 +5,10 @@
 //! agree with the fastest.
 
 use fathom_record::confidence::LIMITER_SLICE_NS;
-use fathom_record::{Interval, IntervalOp, JobRecord, TestRecord, TestSummary, stability::merged_series};
+use fathom_record::{
+    Interval, IntervalOp, JobRecord, TestRecord, TestSummary,
+    stability::{merged_series, quiet_before_ns},
+};
 
 /// Idle time before a run that is to show a plateau: the slices of a limiter begin anew. The intervals of half a second by which a
 /// run is counted then end 20 ms before a slice, and the first, in which the rate settles, is the shortest.
@@ -43,9 +46,6 @@ pub(crate) struct SettledRate {
 const LONG_NS: u64 = 3_800_000_000;
 /// Intervals that begin in this time belong to the first second.
 const FIRST_SECOND_NS: u64 = 950_000_000;
-/// Requests that intervals may have more or less of than their rate. If that is more than rates may differ, and the whole run differs
-/// by no more, it counts.
-const COUNTING: f64 = 1.25;
 /// Less time than this carries no rate.
 const MIN_NS: u64 = 300_000_000;
 
@@ -71,38 +71,26 @@ impl SettledRate {
         let mut lengths: Vec<u64> = rest.iter().map(|interval| interval.elapsed_ns()).collect();
         lengths.sort_unstable();
         let usual = *lengths.get(lengths.len() * 3 / 4)?;
-        let is_whole = |interval: &&&Interval| interval.elapsed_ns() >= usual - usual / 10;
-        let counted: Vec<&&Interval> = rest.iter().filter(is_whole).collect();
+        let is_whole = |interval: &&Interval| interval.elapsed_ns() >= usual - usual / 10;
+        let counted: Vec<&Interval> = rest.iter().copied().filter(is_whole).collect();
+        let (first, last) = (counted.first()?, counted.last()?);
         let sum = |of: fn(&IntervalOp) -> u64| -> u64 {
             counted.iter().flat_map(|interval| interval.ops()).map(of).sum()
         };
         // Between two completions: a span that begins or ends while nothing completes may hold a group of I/Os more or less.
-        let quiet = |interval: Option<&&&Interval>| interval.map_or(0, |last| last.end_ns - last.last_ns());
-        let is_next =
-            |before: &&&Interval| counted.first().is_some_and(|next| next.start_ns == before.end_ns);
+        let quiet_ns = |interval: &Interval| interval.end_ns - interval.last_ns();
+        let before_ns = match before.last() {
+            None => quiet_before_ns(jobs),
+            Some(before) if before.end_ns == first.start_ns => quiet_ns(before),
+            Some(_) => 0,
+        };
         let elapsed_ns: u64 = counted.iter().map(|interval| interval.elapsed_ns()).sum();
-        let elapsed_ns = elapsed_ns + quiet(before.last().as_ref().filter(|before| is_next(before)));
         let settled = SettledRate {
             ios: sum(|op| op.ios),
             bytes: sum(|op| op.bytes),
-            elapsed_ns: elapsed_ns.saturating_sub(quiet(counted.last())),
+            elapsed_ns: (elapsed_ns + before_ns).saturating_sub(quiet_ns(last)),
         };
-        let whole = SettledRate::whole(jobs);
-        let excess = (whole.iops() / settled.iops() - 1.0).abs();
-        let counting = COUNTING / settled.ios as f64;
-        let counted = if counting > AGREE && excess <= counting { whole } else { settled };
-        (settled.elapsed_ns >= MIN_NS).then_some(counted)
-    }
-
-    /// What `jobs` moved from their start to the end of the drain.
-    fn whole(jobs: &[&JobRecord]) -> SettledRate {
-        let ops =
-            || jobs.iter().flat_map(|job| [&job.measured.read, &job.measured.write, &job.measured.trim]);
-        SettledRate {
-            ios: ops().map(|op| op.ios).sum(),
-            bytes: ops().map(|op| op.bytes).sum(),
-            elapsed_ns: jobs.iter().map(|job| job.measured.elapsed_ns()).max().unwrap_or(0),
-        }
+        (settled.elapsed_ns >= MIN_NS && settled.ios > 0).then_some(settled)
     }
 
     /// Requests per second.

@@ -1,5 +1,6 @@
 //! How even the rate was: from the intervals of all workers together, second by second.
 
+use fathom_model::Nanos;
 use fathom_stats::sample::{mean, upper_median, variance};
 use fathom_stats::series;
 use serde::{Deserialize, Serialize};
@@ -87,7 +88,8 @@ pub fn seconds(jobs: &[&JobRecord]) -> Vec<Second> {
             open = Some(next);
         }
     }
-    between_completions(seconds)
+    let begins = seconds.first().is_some_and(|first| first.start_ns == from);
+    between_completions(seconds, if begins { quiet_before_ns(jobs) } else { 0 })
 }
 
 /// A second as the clock cuts it.
@@ -95,18 +97,22 @@ pub fn seconds(jobs: &[&JobRecord]) -> Vec<Second> {
 struct OpenSecond {
     start_ns: u64,
     end_ns: u64,
-    /// The last completion; the start where nothing completed.
+    /// The last completion; the start if nothing completed.
     last_ns: u64,
-    /// Of the last interval.
+    /// The number of its last interval.
     tick: u32,
     ios: u64,
     bytes: u64,
 }
 
-/// Moves the start of each second to the last completion before it, and its end to its own last one: where a second follows without a
-/// gap, both have completions, and none loses its length. One that no completion precedes stays as the clock cuts it.
-fn between_completions(mut seconds: Vec<OpenSecond>) -> Vec<Second> {
-    let mut follows_completion = false;
+/// Moves the start of each second to the last completion before it, and its end to its own last one, if the next one follows without a
+/// gap, both have completions, and both keep their length. A second that follows no known completion stays as the clock cuts it.
+/// `quiet_before_ns`: from the last completion before the first second to its start, 0 if unknown.
+fn between_completions(mut seconds: Vec<OpenSecond>, quiet_before_ns: u64) -> Vec<Second> {
+    let mut follows_completion = quiet_before_ns > 0;
+    if let Some(first) = seconds.first_mut() {
+        first.start_ns = first.start_ns.saturating_sub(quiet_before_ns);
+    }
     for at in 0..seconds.len() {
         let OpenSecond { start_ns, end_ns, last_ns, ios, .. } = seconds[at];
         let next = seconds.get(at + 1).copied().filter(|next| next.start_ns == end_ns);
@@ -128,6 +134,20 @@ fn between_completions(mut seconds: Vec<OpenSecond>) -> Vec<Second> {
         bytes: open.bytes,
     };
     seconds.into_iter().map(second).collect()
+}
+
+/// From the last completion of a ramp to its end, ns: the first I/Os of the measured part took this time as well, so that a rate without
+/// it has a group of I/Os too many. 0 if jobs make pauses of their own, or wait for others.
+pub fn quiet_before_ns(workers: &[&JobRecord]) -> u64 {
+    let is_closed = |job: &&JobRecord| {
+        !job.plan.time.rate.is_limited() && job.plan.time.think_time.pause == Nanos::ZERO && job.phase == 0
+    };
+    let quiet = |job: &&JobRecord| {
+        let last = job.ramp.as_ref()?.series.last()?;
+        Some(last.end_ns - last.last_ns())
+    };
+    let each: Option<Vec<u64>> = workers.iter().map(quiet).collect();
+    each.filter(|_| workers.iter().all(is_closed)).and_then(|each| each.into_iter().min()).unwrap_or(0)
 }
 
 /// The stability of the rate of all workers together; `None` below three full seconds or where nothing completed. The interval
@@ -218,7 +238,13 @@ mod tests {
             interval.read.ios = 40 * groups;
             interval.quiet_ns = if groups == 0 { TICK } else { (to - to / 800 * 800) * 1_000_000 };
         }
-        assert_eq!(rates(&[&job]), [40.0, 50.0, 50.0, 50.0, 50.0, 50.0, 50.0, 50.0]);
+        let later = [50.0; 7];
+        assert_eq!(rates(&[&job]), [&[40.0], &later[..]].concat());
+        // The first second of it as a ramp, whose last group completed 200 ms before its end.
+        let mut behind = job.clone();
+        let ramp = behind.measured.series.drain(..2).collect();
+        behind.ramp = Some(PhaseOutcome { series: ramp, ..Default::default() });
+        assert_eq!(rates(&[&behind]), later);
         // Nothing for two seconds, which begin and end as the clock says.
         for interval in &mut job.measured.series[6..10] {
             (interval.read.ios, interval.quiet_ns) = (0, TICK);

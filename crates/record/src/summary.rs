@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use fathom_model::{Nanos, Op};
+use fathom_model::Op;
 
 use crate::merge::merge_jobs;
-use crate::stability::{Stability, stability};
+use crate::stability::{Stability, quiet_before_ns, stability};
 use crate::{
     DiskCounters, DiskOutcome, ErrorCount, FleetTest, Interval, JobRecord, LatencySummary, OpOutcome,
     OpenLoop, PhaseOutcome, TestRecord,
@@ -274,20 +274,6 @@ fn common_stability(workers: &[&JobRecord], fleet: &FleetTest, looks: u32) -> Op
     stability(&common.iter().collect::<Vec<_>>(), looks)
 }
 
-/// From the last completion of a ramp to its end, ns: the first I/Os of the measured part took this time as well, so that a rate without
-/// it has a group of I/Os too many. 0 if jobs make pauses of their own, or wait for others.
-fn quiet_before_ns(workers: &[&JobRecord]) -> u64 {
-    let is_closed = |job: &&JobRecord| {
-        !job.plan.time.rate.is_limited() && job.plan.time.think_time.pause == Nanos::ZERO && job.phase == 0
-    };
-    let quiet = |job: &&JobRecord| {
-        let last = job.ramp.as_ref()?.series.last()?;
-        Some(last.end_ns - last.last_ns())
-    };
-    let each: Option<Vec<u64>> = workers.iter().map(quiet).collect();
-    each.filter(|_| workers.iter().all(is_closed)).and_then(|each| each.into_iter().min()).unwrap_or(0)
-}
-
 /// The time of the longest worker of each phase.
 fn measured_ns(workers: &[&JobRecord]) -> u64 {
     let mut phases: BTreeMap<u32, u64> = BTreeMap::new();
@@ -344,6 +330,7 @@ const SECTOR_BYTES: u64 = 512;
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::Nanos;
     use fathom_stats::{Interval, IntervalOp};
 
     use super::*;

@@ -34,7 +34,7 @@ pub struct Interval {
     pub start_ns: u64,
     /// End, ns on the session's clock minus the start of the run.
     pub end_ns: u64,
-    /// From the last completion to the end, ns; all of it where nothing completed.
+    /// From the last completion to the end, ns; all of it if nothing completed.
     #[serde(skip_serializing_if = "is_default")]
     pub quiet_ns: u64,
     /// Reads.
@@ -96,7 +96,7 @@ impl Interval {
         self.end_ns.saturating_sub(self.start_ns)
     }
 
-    /// The last completion; the start where nothing completed.
+    /// The last completion; the start if nothing completed.
     pub fn last_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.quiet_ns).max(self.start_ns)
     }

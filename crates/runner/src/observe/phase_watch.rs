@@ -131,7 +131,7 @@ pub(super) struct TickTime {
     pub number: u32,
     pub now: u64,
     pub origin: u64,
-    /// Of the worker, session ns.
+    /// The last completion of the worker, session ns.
     pub last_completion: u64,
     /// Lengths of the windows of bandwidth and IOPS.
     pub samples_ns: [u64; 2],
