@@ -5,6 +5,8 @@
 //! more than the smaller ones that it consists of, and that loads can share the time. Latency in a deep queue is one of the
 //! queue (Little's law): it disproves a need only where the rate is lower than the need as well.
 
+use std::cmp::Reverse;
+
 use fathom_model::units;
 use fathom_record::ActivityKind;
 
@@ -110,11 +112,11 @@ impl<'a> Case<'a> {
         let all: Vec<Proof> = together.chain(self.apart(need)).chain(self.beside(need)).collect();
         let best = |computed: bool| {
             let alike = all.iter().filter(|proof| proof.point.computed == computed);
-            // Of proofs alike the one that rests on the fewest tests.
-            let tests = |proof: &Proof| std::cmp::Reverse(proof.tests.len());
+            // Of proofs alike the one that rests on the fewest tests, at the lowest latency.
+            let least = |proof: &Proof| Reverse((proof.tests.len(), proof.point.p99_ns));
             alike
                 .max_by(|one, other| {
-                    one.point.iops.total_cmp(&other.point.iops).then(tests(one).cmp(&tests(other)))
+                    one.point.iops.total_cmp(&other.point.iops).then_with(|| least(one).cmp(&least(other)))
                 })
                 .cloned()
         };
