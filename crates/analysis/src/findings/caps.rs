@@ -609,7 +609,7 @@ const SERVERS_OFF: f64 = 0.05;
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Servers {
     number: usize,
-    /// The most of a latency that is no service, ns.
+    /// What the client adds to the time of service, at most, ns.
     overhead_ns: f64,
 }
 
@@ -643,8 +643,7 @@ impl Servers {
         is_group.then_some(Servers { number, overhead_ns: 2.0 * means[0] - means[1] })
     }
 
-    /// True of a plateau that they make: their number over the time of service, which is that of a request by itself, less what is no
-    /// service of it.
+    /// True of a plateau that they make: their number over the time of service, which is that of a request by itself, less the overhead.
     fn explain(self, cap: &Cap, rows: &[RecordRow<'_>]) -> bool {
         let is_of_cap = |block| cap.rows.iter().any(|&at| rows[at].block_bytes() == block);
         let alone = |row: &&RecordRow<'_>| {

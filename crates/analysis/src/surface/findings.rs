@@ -170,7 +170,7 @@ struct AxisLevels {
 }
 
 /// The share of the variance that the order explains: along an axis that they follow neighbours are alike, along another they
-/// differ as any two do (von Neumann's ratio). A level of a few points that happen to follow each other is no order.
+/// differ as any two do (von Neumann's ratio). A level of a few points that happen to follow each other shows nothing.
 fn explained_by_order(logs: &[f64]) -> f64 {
     let squares = variance(logs) * (logs.len() as f64 - 1.0);
     let steps: f64 = logs.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
