@@ -155,7 +155,7 @@ fn a_device_is_preconditioned_until_it_is_steady() {
         let counted = ((sectors(&device).1 - before.1) * 512) as f64;
         let most = written + rounds as f64 * 450.0 * 4096.0;
         assert!((least..most).contains(&counted), "{counted} bytes, expected {least} to {most}");
-        let list = run(fathom(home.path()).args(["history", "show"]));
+        let list = run(fathom(home.path()).args(["history", "show", "--full"]));
         list.assert_code(0);
         assert!(list.stdout.contains("the last five are steady"), "{}", list.stdout);
         Ok(())

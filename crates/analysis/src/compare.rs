@@ -24,7 +24,8 @@ pub mod work;
 
 use serde::Serialize;
 
-use conclusion::{Evidence, MAX_SENTENCES, conclusion};
+pub use conclusion::{ComparisonVerdict, USES};
+use conclusion::{Evidence, MAX_SENTENCES, verdict};
 use contradictions::{Contradiction, contradictions};
 use curves::{Curves, curves};
 use differences::{Difference, differences};
@@ -86,7 +87,10 @@ pub struct VolumeComparison {
     pub contradictions: Vec<Contradiction>,
     /// The results of the conditions.
     pub conditions: Vec<GateResult>,
-    /// Five sentences at most.
+    /// What it says first; it stands at the head of the document.
+    #[serde(skip)]
+    pub verdict: ComparisonVerdict,
+    /// The same as sentences, five at most.
     pub conclusion: Vec<String>,
     /// The curves, for charts.
     #[serde(skip)]
@@ -129,6 +133,7 @@ pub fn compare(sources: &[ComparedSource], settings: &CompareSettings) -> Result
         uses: use_rows(sources),
         ranking: ranking(sources, &rows, *base, deltas.rate),
         contradictions: contradictions(&rows),
+        verdict: ComparisonVerdict::default(),
         conclusion: Vec::new(),
         explanations: cells
             .iter()
@@ -138,8 +143,9 @@ pub fn compare(sources: &[ComparedSource], settings: &CompareSettings) -> Result
         curves,
         pairs,
     };
-    let mut sentences = conclusion(&Evidence { sources, rows: &rows, found: &found });
+    let verdict = verdict(&Evidence { sources, rows: &rows, found: &found });
+    let mut sentences: Vec<String> = verdict.sentences().cloned().collect();
     sentences.extend(surface_sentence(&found.surfaces).filter(|_| sentences.len() < MAX_SENTENCES));
-    found.conclusion = sentences;
+    (found.verdict, found.conclusion) = (verdict, sentences);
     Ok(found)
 }

@@ -1,9 +1,19 @@
-//! The result of everything that a run was checked against, in one word.
+//! What a run says first: of the volume, and of what it was checked against.
+
+mod identified;
+mod surface;
+mod volume;
 
 use fathom_record::{Activity, RunRecord};
 
 use crate::criterion::CriterionVerdict;
 use crate::{Analysis, ping, sweep};
+pub use identified::{BurstVerdict, IdentifiedVerdict, RateEachWay};
+pub use surface::SurfaceVerdict;
+pub use volume::{
+    RateDirection, RateUnit, RateVerdict, SuitabilityVerdict, VolumeVerdict, doubt_reason, is_problem,
+    problems,
+};
 
 /// Missed where one criterion is missed, else inconclusive where one is; `None` where nothing was to be checked.
 pub fn verdict(record: &RunRecord) -> Option<CriterionVerdict> {

@@ -81,7 +81,7 @@ pub fn need(settings: &NeedSettings) -> Result<StatedNeed, AssessError> {
     {
         return Err(refuse(
             "no requirement given",
-            "use --iops, --throughput, --size, --latency or --profile",
+            "use --iops, --bandwidth, --size, --latency or --profile",
         ));
     }
     let load = load(settings, &asked, iops, rate)?;

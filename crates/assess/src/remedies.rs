@@ -38,10 +38,14 @@ fn name(catalog: &Catalog, record: &mut RunRecord) {
         let Some(met) = met(record, finding, &parameters, besides) else { continue };
         finding.remedy = match finding.id {
             FindingId::BurstSuspected => lasting(catalog, entry, &parameters, &met).or(finding.remedy.take()),
-            _ => Some(format!(
-                "{REQUESTS_WAIT}. {}",
-                lift_text(entry, &catalog.lifts(entry, &parameters, &met))
-            )),
+            _ => {
+                let lift = catalog.lifts(entry, &parameters, &met);
+                if let Some(next) = lift.next.as_ref().filter(|_| !lift.is_below_own_limit) {
+                    let text = format!("{}, {}{}", next.id, size(&next.parameters), price(next));
+                    finding.evidence.insert("next_volume".to_owned(), text.into());
+                }
+                Some(format!("{REQUESTS_WAIT}. {}", lift_text(entry, &lift)))
+            }
         };
         finding.evidence.insert("volume_type".to_owned(), entry.id().into());
     }

@@ -15,13 +15,15 @@ use std::time::Duration;
 
 use fathom_model::text::shown;
 use fathom_report::{Style, TextWriter, wrap};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::signals;
 use diversion::Standard;
 
-/// Columns of a report that goes to a file or a pipe.
-const PLAIN_WIDTH: usize = 120;
+/// Columns of a report that goes to a file or a pipe, unless COLUMNS says otherwise.
+const PLAIN_WIDTH: usize = 100;
+/// Fewer columns than this are taken for a mistake.
+const MIN_COLUMNS: usize = 20;
 
 /// Writes that were begun and writes that have ended, so that it is odd during one.
 static WRITES: AtomicU64 = AtomicU64::new(0);
@@ -130,7 +132,9 @@ pub fn print_whole(report: &[u8]) -> io::Result<()> {
 pub fn print_rendered(message: &clap::Error) -> io::Result<()> {
     let seen = if message.use_stderr() { stderr_is_seen() } else { stdout_is_seen() };
     let text = message.render();
+    // One word for what helps: clap says tip.
     let text = if seen && colours_wanted() { text.ansi().to_string() } else { text.to_string() };
+    let text = text.replace("tip:", "hint:");
     match message.use_stderr() {
         true => forgive_closed_pipe(warn_by(|out| out.coloured_lines(&text))),
         false => print(|out| out.coloured_lines(&text)),
@@ -171,8 +175,14 @@ pub fn plain(error: &io::Error) -> String {
 /// How reports are to look on standard output.
 pub fn style() -> Style {
     let terminal = stdout_is_seen();
-    let width = if terminal { terminal_width() } else { PLAIN_WIDTH };
+    let width = if terminal { terminal_width() } else { named_width().unwrap_or(PLAIN_WIDTH) };
     Style { width, colour: terminal && colours_wanted(), unicode: is_utf8(), ..Style::local() }
+}
+
+/// What COLUMNS says.
+fn named_width() -> Option<usize> {
+    let columns = std::env::var("COLUMNS").ok()?;
+    columns.trim().parse().ok().filter(|&columns| columns >= MIN_COLUMNS)
 }
 
 fn terminal_width() -> usize {
@@ -222,9 +232,15 @@ pub fn stderr_is_seen() -> bool {
     io::stderr().is_terminal()
 }
 
-/// A progress bar whose words are cleaned as all text is.
+/// A progress bar whose words are cleaned as all text is, with rows above it that leave with it.
 #[derive(Clone)]
-pub struct Bar(ProgressBar);
+pub struct Bar {
+    bar: ProgressBar,
+    rows: ProgressBar,
+}
+
+/// Lines of a terminal that rows leave free, for the bar and what was written before.
+const FREE_LINES: usize = 4;
 
 impl Bar {
     /// A bar on standard error, of `length` where that is known; hidden unless that is a terminal, and where something else has it.
@@ -233,45 +249,63 @@ impl Bar {
             true => ProgressDrawTarget::stderr(),
             false => ProgressDrawTarget::hidden(),
         };
-        let bar = ProgressBar::with_draw_target(length, target);
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style.progress_chars("=> "));
-        Bar(bar)
+        let both = MultiProgress::with_draw_target(target);
+        let style = |template: &str| {
+            let style =
+                ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+            style.progress_chars("=> ")
+        };
+        let rows = both.add(ProgressBar::no_length().with_style(style("{msg}")));
+        let bar = length.map_or_else(ProgressBar::no_length, ProgressBar::new);
+        Bar { rows, bar: both.add(bar.with_style(style(template))) }
+    }
+
+    /// Shows lines above the bar, of which the last stay as there is room; in a pipe they are written as they come.
+    pub fn rows(&self, lines: &str) {
+        if !stderr_is_seen() {
+            lines.lines().for_each(warn);
+            return;
+        }
+        let room = stderr_size().1.saturating_sub(FREE_LINES).max(1);
+        let shown_before = self.rows.message();
+        let all: Vec<&str> = shown_before.lines().chain(lines.lines()).collect();
+        let last = all[all.len().saturating_sub(room)..].join("\n");
+        self.rows.set_message(last);
     }
 
     /// What stands before the bar.
     pub fn set_prefix<'a>(&self, text: impl Into<Cow<'a, str>>) {
-        self.0.set_prefix(shown(&text.into()).into_owned());
+        self.bar.set_prefix(shown(&text.into()).into_owned());
     }
 
     /// What stands behind the bar.
     pub fn set_message<'a>(&self, text: impl Into<Cow<'a, str>>) {
-        self.0.set_message(shown(&text.into()).into_owned());
+        self.bar.set_message(shown(&text.into()).into_owned());
     }
 
     /// The position that is the end.
     pub fn set_length(&self, length: u64) {
-        self.0.set_length(length);
+        self.bar.set_length(length);
     }
 
     /// How far it has come.
     pub fn set_position(&self, position: u64) {
-        self.0.set_position(position);
+        self.bar.set_position(position);
     }
 
     /// Draws it again every `interval`.
     pub fn enable_steady_tick(&self, interval: Duration) {
-        self.0.enable_steady_tick(interval);
+        self.bar.enable_steady_tick(interval);
     }
 
     /// Takes the bar away while `print` writes to where it is.
     pub fn suspend(&self, print: impl FnOnce()) {
-        self.0.suspend(print);
+        self.bar.suspend(print);
     }
 
     /// The same as a line, for who asks while the run goes on.
     pub fn status(&self) -> impl Fn() -> String + Send + use<> {
-        let bar = self.0.clone();
+        let bar = self.bar.clone();
         move || {
             let (prefix, message) = (bar.prefix(), bar.message());
             let where_it_is = if prefix.trim().is_empty() { "starting" } else { prefix.trim() };
@@ -282,6 +316,7 @@ impl Bar {
 
     /// Takes the bar away.
     pub fn finish_and_clear(&self) {
-        self.0.finish_and_clear();
+        self.rows.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }

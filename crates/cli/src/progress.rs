@@ -78,7 +78,7 @@ impl<C: Course> StepObserver for RunProgress<C> {
             MeasurementEvent::Inspecting(_) => display.set("inspection", ""),
             MeasurementEvent::Begun(header) => {
                 display.set("", "");
-                rows.iter().for_each(|rows| display.bar.suspend(|| rows.begin(header)));
+                rows.iter().for_each(|rows| rows.begin(header, display));
             }
             MeasurementEvent::Waiting(due_unix_ms) => {
                 display.began_ns = monotonic_ns();
@@ -92,7 +92,7 @@ impl<C: Course> StepObserver for RunProgress<C> {
                 display.bar.suspend(|| output::warn(&line));
             }
             MeasurementEvent::StepEnded(test) => {
-                rows.iter().for_each(|rows| display.bar.suspend(|| rows.row(test)));
+                rows.iter().for_each(|rows| rows.row(test, display));
             }
             _ => {}
         }
@@ -193,7 +193,7 @@ impl RunDisplay {
     }
 }
 
-/// The rows that have been printed.
+/// The rows of the tests that have ended: the values on standard output, and in text what is seen until the report takes its place.
 #[derive(Clone)]
 pub struct RowPrinter(Rc<RefCell<PrintedRows>>);
 
@@ -212,7 +212,10 @@ struct PrintedRows {
 impl RowPrinter {
     /// Rows of the tests in `outline`, in this form.
     pub fn new(source: RowSource, outline: RunRecord, form: &FormatArguments) -> RowPrinter {
-        let (style, format) = (form.style(), form.format());
+        let (format, style) = (form.format(), form.style());
+        // Rows are written to standard error, which may be another place than that of the report.
+        let width = if output::stderr_is_seen() { output::stderr_size().0 } else { style.width };
+        let style = Style { width, colour: false, ..style };
         RowPrinter(Rc::new(RefCell::new(PrintedRows {
             source,
             outline,
@@ -224,7 +227,7 @@ impl RowPrinter {
         })))
     }
 
-    /// Prints nothing if `is_silent`: the report of many processes has rows of all of them.
+    /// Prints nothing if `is_silent`: the report of many processes has rows of all of them, and virtual time is over at once.
     pub fn silent_if(self, is_silent: bool) -> RowPrinter {
         self.0.borrow_mut().is_silent = is_silent;
         self
@@ -236,41 +239,42 @@ impl RowPrinter {
     }
 
     /// Prints what stands above the rows. What cannot be written fails again at the end, and is reported then.
-    pub fn begin(&self, header: &RunHeader) {
-        let mut printed = self.0.borrow_mut();
+    fn begin(&self, header: &RunHeader, display: &RunDisplay) {
+        let printed = &mut *self.0.borrow_mut();
         if printed.is_silent {
             return;
         }
-        let mut rows = None;
-        let _ = output::print(|out| {
-            let source = printed.source;
-            rows =
-                StreamedRows::begin(source, header, &printed.outline, &printed.style, printed.format, out)?;
+        let PrintedRows { source, outline, style, format, rows, .. } = printed;
+        printed_by(*format, display, |out| {
+            *rows = StreamedRows::begin(*source, header, outline, style, *format, out)?;
             Ok(())
         });
-        printed.rows = rows;
     }
 
     /// Prints the row of `test`.
-    pub fn row(&self, test: &TestRecord) {
+    fn row(&self, test: &TestRecord, display: &RunDisplay) {
         let mut printed = self.0.borrow_mut();
         let Some(rows) = &printed.rows else { return };
-        let _ = output::print(|out| rows.row(test, out));
+        printed_by(printed.format, display, |out| rows.row(test, out));
         printed.count += 1;
     }
 
-    /// Writes the rest of the report of `record`; false where rows are missing, so that it has to be written as a whole.
-    ///
-    /// # Errors
-    /// Those of `out`.
-    pub fn finish(&self, record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<bool> {
+    /// True if standard output has all rows of `record`: the whole report, in a format of rows.
+    pub fn has_all(&self, record: &RunRecord) -> bool {
         let printed = self.0.borrow();
-        match &printed.rows {
-            Some(rows) if printed.count == record.tests.len() && printed.count > 0 => {
-                rows.finish(record, style, out).map(|()| true)
-            }
-            _ => Ok(false),
-        }
+        printed.format != Format::Text
+            && printed.rows.is_some()
+            && printed.count == record.tests.len()
+            && printed.count > 0
+    }
+}
+
+fn printed_by(format: Format, display: &RunDisplay, write: impl FnOnce(&mut TextWriter) -> io::Result<()>) {
+    match format {
+        Format::Text => display.bar.rows(&fathom_report::text_writer::text(write).unwrap_or_default()),
+        _ => display.bar.suspend(|| {
+            let _ = output::print(write);
+        }),
     }
 }
 

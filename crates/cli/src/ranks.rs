@@ -59,10 +59,10 @@ pub fn joined(
     command: &[OsString],
 ) -> Result<Result<Option<Fleet>, Exit>, Complaint> {
     let Some(options) = arguments.options() else { return Ok(Ok(None)) };
-    page.map_or(Ok(()), report::check_page_name)?;
+    page.map_or(Ok(()), report::check_report_name)?;
     let job = join(options)?;
     // Other hosts need no such directory.
-    let unwritable = page.filter(|_| job.rank() == 0).and_then(|page| report::check_page(page).err());
+    let unwritable = page.filter(|_| job.rank() == 0).and_then(|page| report::check_report(page).err());
     let files = match &unwritable {
         None => Ok(FleetFiles::default()),
         Some(complaint) => Err(complaint.message.clone()),
@@ -204,7 +204,7 @@ pub struct FleetArguments {
     /// Join the job that a launcher (srun, mpiexec, mpirun) started; rank 0 reports on all ranks
     #[arg(long)]
     pub fleet: bool,
-    /// Write the record of each rank to DIR/rank-NNNNN.json, for `fathom merge`
+    /// Write the record of each rank to DIR/rank-NNNNN.json, for `fathom fleet merge`
     #[arg(long, value_name = "DIR", requires = "fleet")]
     fleet_out: Option<PathBuf>,
     /// Longest wait for all ranks to come [default: 60s]

@@ -273,7 +273,10 @@ pub fn write_kept(kept: &Kept, out: &mut TextWriter) -> io::Result<()> {
         writeln!(out)?;
     }
     match kept {
-        Kept::Run(run) => writeln!(out, "Kept as run {run}. `fathom history show {run}` shows it again."),
+        Kept::Run(run) => writeln!(
+            out,
+            "Kept as run {run}. Details: fathom report {run} --full; page: fathom report {run} -o run.html"
+        ),
         Kept::File(path) => writeln!(out, "Kept in {}.", path.display()),
         Kept::Nowhere => Ok(()),
     }

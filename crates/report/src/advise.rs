@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::axis_text::rate_text;
 use crate::catalog::show::{mark_note, month};
-use crate::columns::capital;
+use crate::columns::{brief_name, capital};
 use crate::document::object;
 use crate::view::{
     Axis, Block, Cell, Column, KeyFigure, Plot, PlotForm, PlotPoint, PlotSeries, Row, Table, Tone, View,
@@ -31,18 +31,28 @@ const RUNNERS_UP: usize = 2;
 /// The answer for a load.
 pub fn view(advice: &Advice) -> View {
     let mut view = View { head: Some(head(&advice.observed)), data: data(advice), ..View::default() };
-    view.push("", [Block::KeyFigures(load_figures(advice))]);
-    view.push("Answer", [Block::Notes(answer(advice))]);
+    push_answer(advice, &mut view);
+    let observed = load_figures(advice);
+    let is_first = |figure: &&KeyFigure| {
+        ["need", "load", "growth", "limit", "objective"].contains(&figure.label.as_str())
+    };
+    view.push_brief("", [Block::KeyFigures(observed.iter().filter(is_first).cloned().collect())]);
+    view.push_full("Load", [Block::KeyFigures(observed)]);
     if let Some(current) = &advice.current {
-        view.push("Present volume", present(&advice.observed, current));
+        view.push_full("Present volume", present(&advice.observed, current));
     }
     let listed: Vec<&AdvisedCandidate> = listed(advice);
-    view.push("Candidates", [Block::Table(candidates(&listed)), Block::Notes(table_notes(advice))]);
-    if let Some(best) = advice.candidates.first() {
-        view.push(format!("Course on {}", best.target), [Block::Plots(plots(best))]);
+    let mut brief = candidates(&listed);
+    for name in brief.rows.iter_mut().filter_map(|row| row.cells.first_mut()) {
+        *name = brief_name(&name.text).into();
     }
-    view.push("Not suitable", [Block::KeyFigures(unsuitable(advice))]);
-    view.push("Notes", [Block::Notes(notes(advice))]);
+    view.push_brief("Candidates", [Block::Table(brief)]);
+    view.push_full("Candidates", [Block::Table(candidates(&listed)), Block::Notes(table_notes(advice))]);
+    if let Some(best) = advice.candidates.first() {
+        view.push_full(format!("Course on {}", best.target), [Block::Plots(plots(best))]);
+    }
+    view.push_full("Not suitable", [Block::KeyFigures(unsuitable(advice))]);
+    view.push_full("Notes", [Block::Notes(notes(advice))]);
     view
 }
 
@@ -122,7 +132,7 @@ fn objective_text(advice: &Advice) -> String {
         ObjectiveSource::Observed => {
             format!("not more than 10 % worse than observed: {bounds}; {rate}")
         }
-        ObjectiveSource::Rate => format!("{rate}; no latency is known or asked for"),
+        ObjectiveSource::Rate => format!("{rate}; no latency objective (add --latency)"),
     }
 }
 
@@ -138,25 +148,23 @@ fn price_text(candidate: &AdvisedCandidate) -> String {
     }
 }
 
-/// The answer in words.
-fn answer(advice: &Advice) -> Vec<String> {
-    let mut words = Vec::new();
+/// The answer: the volume to take with its price, the next ones, how much more load it holds, and whether the model can be trusted.
+fn push_answer(advice: &Advice, view: &mut View) {
     let Some(best) = advice.answer() else {
-        words.push(no_answer(advice));
-        return words;
+        view.warn("Answer", no_answer(advice));
+        return;
     };
     let kind =
-        if best.is_current { "Keep the present volume" } else { "The cheapest that meets the objective is" };
-    words.push(format!("{kind}: {} ({}){}.", best.target, price_text(best), saving(advice, best)));
+        if best.is_current { "keep the present volume" } else { "the cheapest that meets the objective" };
+    view.say("Answer", format!("{} ({}): {kind}{}", best.target, price_text(best), saving(advice, best)));
     let others =
         advice.candidates[1..].iter().filter(|other| other.verdict.verdict.is_met()).take(RUNNERS_UP);
     let others: Vec<String> =
         others.map(|other| format!("{} ({})", other.target, price_text(other))).collect();
-    if !others.is_empty() {
-        words.push(format!("Runners-up: {}.", others.join("; ")));
-    }
-    words.extend(best.breaks.as_ref().map(break_text));
-    words
+    view.say("Next best", (!others.is_empty()).then(|| others.join("; ")));
+    view.say("Headroom", best.breaks.as_ref().map(break_text));
+    let doubt = advice.current.as_ref().and_then(|current| trust(&advice.observed, &current.predicted));
+    view.warn("Model", doubt.filter(|text| !text.starts_with(AGREES)));
 }
 
 /// What the present volume costs beside it.
@@ -183,13 +191,16 @@ fn saving(advice: &Advice, best: &AdvisedCandidate) -> String {
 
 fn break_text(breaks: &GrowthBreak) -> String {
     match breaks.growth {
-        Some(at) => format!(
-            "It meets the objective up to {} the load and breaks at {}: {}.",
-            times(breaks.met_at),
-            times(at),
-            breaks.why
-        ),
-        None => format!("It still meets the objective at {} the load.", times(breaks.met_at)),
+        Some(at) if breaks.met_at <= 1.0 => format!("none: {} at {} the load", breaks.why, times(at)),
+        Some(at) => {
+            format!(
+                "meets the objective up to {} the load; {} at {}",
+                times(breaks.met_at),
+                breaks.why,
+                times(at)
+            )
+        }
+        None => format!("still meets the objective at {} the load", times(breaks.met_at)),
     }
 }
 
@@ -205,12 +216,12 @@ fn no_answer(advice: &Advice) -> String {
             let (reason, remedy) = open.verdict.verdict.reason().unwrap_or(("", None));
             let remedy = remedy.map(|remedy| format!(" To decide it, {remedy}.")).unwrap_or_default();
             format!(
-                "Inconclusive: no volume meets the objective for sure. {} ({}) may: {reason}.{remedy}",
+                "inconclusive: no volume certainly meets the objective. {} ({}) may: {reason}.{remedy}",
                 open.target,
                 price_text(open)
             )
         }
-        None => "No volume meets the objective.".to_owned(),
+        None => "no volume meets the objective".to_owned(),
     }
 }
 
@@ -377,10 +388,13 @@ fn present(load: &AdvisedLoad, current: &AdvisedCandidate) -> Vec<Block> {
         percentile("p99", |lat| lat.p99),
     ];
     let mut words = vec![format!("{}: {}.", current.target, price_text(current))];
-    words.extend(current.breaks.as_ref().map(break_text));
+    words.extend(current.breaks.as_ref().map(|breaks| format!("Headroom: {}.", break_text(breaks))));
     words.extend(trust(load, &current.predicted));
     vec![Block::Table(Table::new(columns, rows)), Block::Notes(words)]
 }
+
+/// What is said of a prediction that agrees with what was observed.
+const AGREES: &str = "The observed mean latency agrees with the prediction within a half.";
 
 /// Whether the prediction agrees with what was observed.
 fn trust(load: &AdvisedLoad, predicted: &PredictionSet) -> Option<String> {
@@ -404,7 +418,7 @@ fn trust(load: &AdvisedLoad, predicted: &PredictionSet) -> Option<String> {
         "The volume was slower than the model: something else limited it, such as the instance, or it is another one. The advice does not \
          cover that."
     } else {
-        "The observed mean latency agrees with the prediction within a half."
+        AGREES
     };
     Some(words.to_owned())
 }

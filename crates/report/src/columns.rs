@@ -51,6 +51,21 @@ pub fn wrap(text: &str, width: usize, first: usize, rest: usize) -> Vec<String> 
     lines.collect()
 }
 
+/// Characters of a name that leaves room for figures.
+const MAX_NAME: usize = 32;
+
+/// A name for a table of a brief report: the end of a path, the beginning of any other.
+pub(crate) fn brief_name(name: &str) -> String {
+    let length = name.chars().count();
+    match length > MAX_NAME {
+        false => name.to_owned(),
+        true if name.starts_with('/') => {
+            ['…'].into_iter().chain(name.chars().skip(length - MAX_NAME + 1)).collect()
+        }
+        true => name.chars().take(MAX_NAME - 1).chain(['…']).collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -68,8 +68,15 @@ impl PageBody {
             None => ("fathom".to_owned(), String::new()),
         };
         let mut charts = 0;
+        if !view.verdict.is_empty() {
+            out.raw("<section class=\"verdict\" aria-label=\"Verdict\">\n");
+            key_figures(&view.verdict, false, &mut out);
+            out.close("section");
+        }
         for (number, section) in view.sections.iter().enumerate() {
-            write_section(section, number, &mut charts, &mut out);
+            if section.part.is_of(true) {
+                write_section(section, number, &mut charts, &mut out);
+            }
         }
         PageBody { title, host, navigation: navigation(&view.sections), sections: out.finish() }
     }
@@ -123,7 +130,8 @@ impl Shell<'_> {
 /// Links to the sections that have a title.
 fn navigation(sections: &[Section]) -> String {
     let mut out = String::from("<nav aria-label=\"Sections\">\n<ol>\n");
-    for (number, section) in sections.iter().enumerate().filter(|(_, section)| !section.title.is_empty()) {
+    let is_listed = |section: &Section| section.part.is_of(true) && !section.title.is_empty();
+    for (number, section) in sections.iter().enumerate().filter(|(_, section)| is_listed(section)) {
         out.push_str(&format!("<li><a href=\"#s{number}\">{}</a></li>\n", escaped(&section.title)));
     }
     out.push_str("</ol>\n</nav>\n");

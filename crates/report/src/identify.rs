@@ -9,6 +9,7 @@ use fathom_analysis::identified::{
     BucketUnit, Burst, Confounder, EachWay, Figure, Identified, IoScope, OtherCause,
 };
 use fathom_analysis::identify::script::identified_of;
+use fathom_analysis::verdict::{BurstVerdict, IdentifiedVerdict, RateEachWay};
 use fathom_model::Nanos;
 use fathom_model::units::{self, bytes, duration, grouped};
 use fathom_record::{Activity, RunRecord};
@@ -16,7 +17,7 @@ use serde::Serialize;
 
 use crate::columns::capital;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, decimal, iops_text};
-use crate::{Style, run_json, run_view};
+use crate::{Style, run_json, run_view, verdict};
 
 /// Most types that are shown.
 const MAX_TYPES: usize = 4;
@@ -49,7 +50,11 @@ impl<'a> IdentifyReport<'a> {
     /// # Errors
     /// Those of `out`.
     pub fn document(&self, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-        run_json::write("fathom.identify/1", self.record, self, style, out)
+        run_json::write("fathom.identify/1", self.record, self.verdict(), self, style, out)
+    }
+
+    fn verdict(&self) -> IdentifiedVerdict {
+        IdentifiedVerdict::of(&self.found, &self.candidates)
     }
 }
 
@@ -61,24 +66,104 @@ pub fn view(report: &IdentifyReport<'_>, show_fio: bool) -> View {
     if record.tests.iter().all(|test| test.jobs.is_empty()) {
         view.push("", [Block::note("Nothing was measured.")]);
     } else {
+        push_verdict(report, &mut view);
         view.push("Limits", limits(found));
         for burst in &found.bursts {
-            view.push(burst_title(burst), [Block::Table(Table::new(FIGURE_COLUMNS, burst_rows(burst)))]);
+            view.push_full(burst_title(burst), [Block::Table(Table::new(FIGURE_COLUMNS, burst_rows(burst)))]);
         }
-        view.push("Burst", burst_note(found).map(Block::note));
+        view.push_full("Burst", burst_note(found).map(Block::note));
         let confounders = found.confounders.iter().map(confounder).collect();
-        view.push("Alternative explanations", [Block::KeyFigures(confounders)]);
+        view.push_full("Alternative explanations", [Block::KeyFigures(confounders)]);
         push_first_touch(found, &mut view);
         push_candidates(&report.candidates, &mut view);
-        view.push("Expected performance at full load", [prediction_lines(&report.predictions)]);
+        view.push_full("Expected performance at full load", [prediction_lines(&report.predictions)]);
         let [bounds, unknown] = without_value(found);
-        view.push("Bounds", [Block::KeyFigures(bounds)]);
-        view.push("Not determined", [Block::KeyFigures(unknown)]);
+        view.push_full("Bounds", [Block::KeyFigures(bounds)]);
+        view.push_full("Not determined", [Block::KeyFigures(unknown)]);
     }
-    view.push("Findings", [run_view::brief_findings(record)]);
-    view.push("", [Block::Notes(notes(report))]);
+    view.push_full("Findings", [run_view::brief_findings(record)]);
+    view.push_full("", [Block::Notes(notes(report))]);
     view.push("Equivalent fio commands", show_fio.then(|| run_view::fio_commands(record)));
     view
+}
+
+/// The type, what can be held, the burst before it, and what is in doubt.
+fn push_verdict(report: &IdentifyReport<'_>, view: &mut View) {
+    let IdentifyReport { record, found, candidates, .. } = report;
+    let verdict = report.verdict();
+    view.warn("Stopped", run_view::interruption(record));
+    view.say("Type", candidates.first().map(|first| type_text(first, &verdict)));
+    let rates = [
+        each_way(&verdict.iops, |rate| format!("{} IOPS", iops_text(rate))),
+        each_way(&verdict.bytes_per_second, |rate| FigureScale::Bandwidth.text(rate)),
+    ];
+    let rates: Vec<String> = rates.into_iter().flatten().collect();
+    let held = verdict.held_ns.map(|ns| format!(" (no fall in {} at full load)", duration(Nanos(ns))));
+    let label = if verdict.bursts.is_empty() { "Reaches" } else { "Sustains" };
+    view.say(label, (!rates.is_empty()).then(|| format!("{}{}", rates.join(", "), held.unwrap_or_default())));
+    for burst in &verdict.bursts {
+        view.say("Burst", burst_line(burst));
+    }
+    let first_touch = found.first_touch.as_ref().map(|cost| {
+        let text = |figure: &Figure| {
+            figure.value().map_or_else(|| "unknown".to_owned(), |ns| FigureScale::Latency.text(ns))
+        };
+        format!("a first access takes {}, later ones {}", text(&cost.first_ns), text(&cost.again_ns))
+    });
+    view.warn("First touch", first_touch);
+    for cause in found.confounders.iter().take(2) {
+        let figure = confounder(cause);
+        view.warn(capital(&figure.label), figure.cell.text);
+    }
+    verdict::push_problems(record, view);
+    view.say(
+        "Unknown",
+        (!verdict.unknown.is_empty()).then(|| format!("{}; --full says why", verdict.unknown.join(", "))),
+    );
+}
+
+/// `aws-gp2, 50 GiB (distance 0.00; also aws-gp2-2016)`.
+fn type_text(first: &Candidate, verdict: &IdentifiedVerdict) -> String {
+    let distance = format!("distance {:.2}", first.distance);
+    match (&verdict.volume_type, verdict.alternatives.as_slice()) {
+        (None, _) => format!("no known type matches; the nearest is {} ({distance})", first.id),
+        (Some(id), []) => format!("{id}, {} ({distance})", size(first)),
+        (Some(id), [other]) => format!("{id}, {} ({distance}; also {other})", size(first)),
+        (Some(id), [other, rest @ ..]) => {
+            format!("{id}, {} ({distance}; also {other} and {} more)", size(first), rest.len())
+        }
+    }
+}
+
+/// A rate of both directions, or of each where they differ.
+fn each_way(rates: &RateEachWay, text: impl Fn(f64) -> String) -> Option<String> {
+    match (rates.read, rates.write) {
+        (Some(read), Some(write)) if text(read) == text(write) || (read / write - 1.0).abs() <= 0.03 => {
+            Some(text(read))
+        }
+        (Some(read), Some(write)) => Some(format!("reads {}, writes {}", text(read), text(write))),
+        (Some(read), None) => Some(format!("reads {}", text(read))),
+        (None, Some(write)) => Some(format!("writes {}", text(write))),
+        (None, None) => None,
+    }
+}
+
+fn burst_line(burst: &BurstVerdict) -> String {
+    let rate = burst.burst_rate.map_or_else(
+        || "an unknown rate".to_owned(),
+        |rate| match burst.unit {
+            BucketUnit::Ios => format!("{} IOPS", iops_text(rate)),
+            BucketUnit::Bytes => FigureScale::Bandwidth.text(rate),
+        },
+    );
+    let time = |seconds: Option<f64>| {
+        seconds.map_or_else(|| "an unknown time".to_owned(), |seconds| FigureScale::Seconds.text(seconds))
+    };
+    format!(
+        "{rate} for {} from full credits; refills in {} when idle",
+        time(burst.seconds_to_empty),
+        time(burst.seconds_to_refill)
+    )
 }
 
 fn limits(found: &Identified) -> [Block; 2] {
@@ -179,7 +264,7 @@ fn push_first_touch(found: &Identified, view: &mut View) {
         rows.push(FigureScale::Percent.row("rate of first accesses, of later ones", &cost.rate_fraction));
     }
     let note = Block::note("`fathom prepare --touch` reads every block once.");
-    view.push("First-touch penalty", [Block::Table(Table::new(FIGURE_COLUMNS, rows)), note]);
+    view.push_full("First-touch penalty", [Block::Table(Table::new(FIGURE_COLUMNS, rows)), note]);
 }
 
 fn push_candidates(all: &[Candidate], view: &mut View) {
@@ -204,7 +289,7 @@ fn push_candidates(all: &[Candidate], view: &mut View) {
         Column::right("distance"),
         Column::left("name").dispensable(0),
     ];
-    view.push(title, [Block::Table(Table::new(columns, shown.take(MAX_TYPES).map(row)))]);
+    view.push_full(title, [Block::Table(Table::new(columns, shown.take(MAX_TYPES).map(row)))]);
 }
 
 /// What of a type it would be: `50 GiB`, `34 to 170 GiB`, `5,000 IOPS`.
@@ -562,7 +647,7 @@ mod tests {
             [candidate("aws-gp2", 0.003, "current"), candidate("aws-gp2-2016", 0.08, "historical")];
         let (candidates, predictions) = (candidates.to_vec(), predictions(found));
         let report = IdentifyReport { record: &record, found: found.clone(), candidates, predictions };
-        let style = Style::default();
+        let style = Style { is_full: true, ..Style::default() };
         let written = text_writer::text(|out| {
             format.write(&style, out, || view(&report, false), |out| report.document(&style, out))
         });

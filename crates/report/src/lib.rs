@@ -41,6 +41,7 @@ pub mod sweep;
 pub mod text_writer;
 pub mod trace_info;
 pub mod twin;
+mod verdict;
 pub mod view;
 mod xml;
 

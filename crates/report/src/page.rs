@@ -91,7 +91,7 @@ impl RunChart {
             RunChart::Latency => "a test with 100 I/Os or more, or an imported one with percentiles",
             RunChart::Heat => "a test of at least two intervals with latencies",
             RunChart::Depth => "a sweep",
-            RunChart::Hosts => "a run of several hosts that `fathom merge` made",
+            RunChart::Hosts => "a run of several hosts that `fathom fleet merge` made",
         }
     }
 }
@@ -118,13 +118,15 @@ impl FromStr for RunChart {
 pub fn view(analysis: &Analysis<'_>, view: View) -> View {
     let record = analysis.record;
     let head = view.head.or_else(|| run_view::of_run(record).head);
-    let mut page = View { head, data: view.data, units: view.units, ..View::default() };
+    let mut page =
+        View { head, verdict: view.verdict, data: view.data, units: view.units, ..View::default() };
     page.push(SUMMARY, summary::blocks(analysis));
     let jobs = parts::jobs(record);
     let is_commands =
         |section: &Section| section.blocks.iter().all(|block| matches!(block, Block::Commands(_)));
+    let sections = view.sections.into_iter().filter(|section| section.part.is_of(true));
     let (commands, mut results): (Vec<Section>, Vec<Section>) =
-        titled(view.sections).into_iter().partition(is_commands);
+        titled(sections).into_iter().partition(is_commands);
     if jobs.is_some() {
         // One row for jobs of different work says nothing of any.
         let tables = results.iter_mut().map(|section| &mut section.blocks);
@@ -227,8 +229,8 @@ pub fn chart(record: &RunRecord, kind: RunChart, style: &Style) -> Result<Chart,
 }
 
 /// The sections with a title each: what has none belongs to the section before, or is the first of the results.
-fn titled(sections: Vec<Section>) -> Vec<Section> {
-    let mut titled: Vec<Section> = Vec::with_capacity(sections.len());
+fn titled(sections: impl Iterator<Item = Section>) -> Vec<Section> {
+    let mut titled: Vec<Section> = Vec::new();
     for section in sections {
         match titled.last_mut() {
             Some(last) if section.title.is_empty() => last.blocks.extend(section.blocks),

@@ -10,7 +10,7 @@ use fathom_analysis::criterion::ObjectiveVerdict;
 use fathom_analysis::ping::{Ping, verdicts};
 use fathom_record::{RunRecord, TestRecord};
 
-pub use view::{closing, view};
+pub use view::{closing, verdict, view};
 
 /// The ping of a run.
 struct PingReport<'a> {

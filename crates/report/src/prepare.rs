@@ -11,15 +11,21 @@ use serde_json::json;
 use crate::bench::endings::figure;
 use crate::document::object;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View};
-use crate::{Style, run_json, run_view};
+use crate::{Style, run_json, run_view, verdict};
 
 /// Writes the document of `prepare --json`, indented.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn document(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let result = json!({ "size_bytes": record.header.size_bytes, "stages": results(record) });
-    run_json::write("fathom.prepare/1", record, &result, style, out)
+    let stages = results(record);
+    let verdict = json!({
+        "complete": is_complete(&stages),
+        "errors": stages.iter().map(|stage| stage.errors).sum::<u64>(),
+        "steady": rounds(record).map(|rounds| rounds.steady),
+    });
+    let result = json!({ "size_bytes": record.header.size_bytes, "stages": stages });
+    run_json::write("fathom.prepare/1", record, &verdict, &result, style, out)
 }
 
 /// What became of each stage.
@@ -28,6 +34,8 @@ pub fn view(record: &RunRecord) -> View {
     let results = results(record);
     if results.is_empty() {
         view.push("", [Block::note("Nothing was done.")]);
+    } else {
+        push_verdict(record, &results, &mut view);
     }
     let columns = [
         Column::left("stage"),
@@ -43,8 +51,8 @@ pub fn view(record: &RunRecord) -> View {
     view.push("", [Block::Table(if has_errors { stages } else { stages.without(&["errors"]) })]);
     view.data = data(record, &results);
     let steadiness = rounds(record).map(steadiness).unwrap_or_default();
-    view.push("Steady state", [Block::KeyFigures(steadiness)]);
-    view.push("Findings", [run_view::findings(record)]);
+    view.push_full("Steady state", [Block::KeyFigures(steadiness)]);
+    view.push_full("Findings", [run_view::findings(record)]);
     let unfinished = record.tests.iter().filter(|test| test.status != TestStatus::Complete).map(|test| {
         let title = stage_of(test).map_or(test.id.as_str(), |stage| stage.title());
         let reason = test.reason.as_deref().unwrap_or("reason unknown");
@@ -53,8 +61,41 @@ pub fn view(record: &RunRecord) -> View {
     let mut notes: Vec<String> = unfinished.collect();
     notes.dedup();
     notes.extend(record.header.notes.iter().map(|note| format!("{note}.")));
-    view.push("Notes", [Block::Notes(notes)]);
+    view.push_full("Notes", [Block::Notes(notes)]);
     view
+}
+
+fn is_complete(stages: &[StageResult]) -> bool {
+    !stages.is_empty() && stages.iter().all(|stage| stage.complete && stage.errors == 0)
+}
+
+/// Whether the target is ready to be measured, and what is missing.
+fn push_verdict(record: &RunRecord, results: &[StageResult], view: &mut View) {
+    let time: u64 = results.iter().map(|result| result.elapsed_ns).sum();
+    let time = duration(Nanos(rounds(record).map_or(0, |rounds| rounds.elapsed_ns).max(time)));
+    let steady =
+        rounds(record).map(|rounds| if rounds.steady { ", steady state reached" } else { ", not steady" });
+    view.warn("Stopped", run_view::interruption(record));
+    if is_complete(results) {
+        view.say(
+            "Ready",
+            format!(
+                "{} prepared in {time}{}",
+                Cell::bytes(record.header.size_bytes).text,
+                steady.unwrap_or_default()
+            ),
+        );
+    } else {
+        let first = results.iter().find(|result| !result.complete || result.errors > 0);
+        let title = first.map(|first| first.stage.title()).unwrap_or_default();
+        let reason = record
+            .tests
+            .iter()
+            .find_map(|test| test.reason.as_deref().filter(|_| test.status != TestStatus::Complete));
+        let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+        view.warn("Not ready", format!("{title} did not complete{reason}"));
+    }
+    verdict::push_problems(record, view);
 }
 
 fn row(record: &RunRecord, result: &StageResult) -> Row {
@@ -171,8 +212,10 @@ mod tests {
         let mut record = record;
         record.header.activity = Activity::Prepare(PrepareActivity { stages });
         let view = view(&record);
-        let text =
-            crate::text_writer::text(|out| formats::text::render(&view, &Style::default(), out)).unwrap();
+        let text = {
+            let style = Style { is_full: true, ..Style::default() };
+            crate::text_writer::text(|out| formats::text::render(&view, &style, out)).unwrap()
+        };
         text.lines().skip_while(|line| !line.starts_with("  ")).map(str::to_owned).collect()
     }
 
@@ -183,6 +226,8 @@ mod tests {
         assert_eq!(
             lines(tests.clone(), &[PrepareStage::Fill, PrepareStage::Workload, PrepareStage::Touch]),
             [
+                "  Not ready  fill did not complete (signal 2)",
+                "",
                 "  stage                     done       of  time  MiB/s  state",
                 "  fill                   100 MiB  200 MiB   4 s   50.0  incomplete",
                 "  precondition, rounds  0 rounds                        not started",
@@ -193,15 +238,16 @@ mod tests {
             ]
         );
         // Without a known plan, the stages that were begun are shown.
-        assert_eq!(lines(tests, &[]).len(), 5);
+        assert_eq!(lines(tests, &[]).len(), 7);
         assert_eq!(lines(Vec::new(), &[]), ["  Nothing was done."]);
     }
 
     #[test]
     fn failed_requests_have_a_column() {
         let found = lines(vec![piece("fill-0", TestStatus::Complete, 3)], &[]);
-        assert_eq!(found[0], "  stage     done       of  time  MiB/s  errors  state");
-        assert_eq!(found[1], "  fill   100 MiB  200 MiB   2 s   50.0       3  incomplete");
+        let table = found.iter().position(|line| line.starts_with("  stage")).unwrap();
+        assert_eq!(found[table], "  stage     done       of  time  MiB/s  errors  state");
+        assert_eq!(found[table + 1], "  fill   100 MiB  200 MiB   2 s   50.0       3  incomplete");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Documents of runs: the run itself, the results as the analysis has them, and the findings.
+//! Documents of runs: the verdict, the run itself, the results as the analysis has them, and the findings.
 
 use std::io::{self, Write};
 
@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 use crate::document::{self, object};
 use crate::{Style, history};
 
-/// Writes the document of a run, indented: `result` are its members between those of the run and the findings.
+/// Writes the document of a run, indented: its `verdict`, and `result` as members between those of the run and the findings.
 ///
 /// # Errors
 /// Those of `out`.
 pub(crate) fn write(
     schema: &str,
     record: &RunRecord,
+    verdict: impl Serialize,
     result: impl Serialize,
     style: &Style,
     out: &mut dyn Write,
@@ -23,6 +24,7 @@ pub(crate) fn write(
     let header = &record.header;
     let head = json!({
         "schema": schema,
+        "verdict": verdict,
         "run": run(record, style),
         "target": header.target,
         "conditions": { "host": header.host(), "target": header.conditions.target },

@@ -39,6 +39,9 @@ fn target(record: &RunRecord) -> Vec<String> {
         }
         _ => name.clone(),
     }];
+    if name.starts_with("sim:") {
+        parts.push("simulated".to_owned());
+    }
     if let Some(filesystem) = &target.filesystem {
         parts.push(filesystem.fs_type.clone());
     }

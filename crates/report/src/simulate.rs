@@ -1,6 +1,7 @@
 //! What `simulate` predicts: a row per stretch of time, when credits are exhausted, what a month costs, and the volumes side by side.
 
 pub mod json;
+mod verdict;
 
 use fathom_model::units::{bytes, duration, grouped, latency};
 use fathom_model::{LimitUnit, MonthlyCost, Nanos};
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use crate::catalog::show::{mark_note, marked};
 use crate::document::object;
 use crate::run_view;
+use crate::simulate::verdict::SimulateVerdict;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, decimal};
 
 /// A volume under a load: its test and the results in it.
@@ -36,20 +38,35 @@ pub fn view(record: &RunRecord) -> View {
         started_unix_ms: 0,
     };
     let mut view = View { head: Some(head), data: data(&volumes), ..View::default() };
+    SimulateVerdict::of(&volumes).push(&volumes, &mut view);
+    let is_single = volumes.len() == 1;
     for &(test, forecast) in &volumes {
+        let title = format!("{}: {}", forecast.target, test.title);
+        if is_single {
+            view.push_brief(
+                title.clone(),
+                [Block::Table(course(forecast)), Block::KeyFigures(figures(test, forecast))],
+            );
+        }
         let notes = test.notes.iter().map(|note| format!("Note: {note}.")).collect();
-        view.push(
-            format!("{}: {}", forecast.target, test.title),
+        view.push_full(
+            title,
             [Block::Table(course(forecast)), Block::KeyFigures(figures(test, forecast)), Block::Notes(notes)],
         );
     }
-    if volumes.len() > 1 {
+    if !is_single {
         let prices = volumes.iter().filter_map(|(_, forecast)| Some(&forecast.monthly_cost.as_ref()?.price));
         let notes = Block::Notes(mark_note(prices).into_iter().collect());
         view.push("Comparison", [Block::Table(comparison(&volumes)), notes]);
     }
-    view.push("Findings", [run_view::brief_findings(record)]);
+    crate::verdict::push_problems(record, &mut view);
+    view.push_full("Findings", [run_view::brief_findings(record)]);
     view
+}
+
+/// `aws-gp3?size=100GiB` of `sim:aws-gp3?size=100GiB`.
+fn short_name(target: &str) -> &str {
+    target.strip_prefix("sim:").unwrap_or(target)
 }
 
 /// A row per stretch of time, and the whole.
@@ -291,6 +308,11 @@ fn cost_cell(cost: &MonthlyCost) -> Cell {
     Cell { text, ..total }
 }
 
+/// `8.00 USD per month`.
+fn cost_text(cost: &MonthlyCost) -> String {
+    format!("{} {} per month", Cell::money(cost.total).text, cost.price.currency)
+}
+
 /// The volumes, a row each.
 fn comparison(volumes: &[VolumeForecast<'_>]) -> Table {
     let known = |cost: &MonthlyCost| {
@@ -300,9 +322,7 @@ fn comparison(volumes: &[VolumeForecast<'_>]) -> Table {
     let rate = |forecast: &Forecast, index: usize| whole_rates(forecast)[index].clone();
     Table::of::<VolumeForecast<'_>>(
         &[
-            (Column::left("volume"), &|(_, forecast)| {
-                forecast.target.strip_prefix("sim:").unwrap_or(&forecast.target).into()
-            }),
+            (Column::left("volume"), &|(_, forecast)| short_name(&forecast.target).into()),
             (Column::right("IOPS"), &|(_, forecast)| rate(forecast, 0)),
             (Column::right("MiB/s").dispensable(3), &|(_, forecast)| rate(forecast, 1)),
             (Column::right("mean").dispensable(1), &|(_, forecast)| rate(forecast, 2)),

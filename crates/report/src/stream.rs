@@ -1,15 +1,14 @@
-//! The rows of a run as its tests end: the first part of its report. What stands below them follows at the end.
+//! The rows of a run as its tests end: the values as they become known, and in text what a reader sees while it goes on.
 
 use std::io;
 
-use fathom_analysis::Analysis;
 use fathom_model::units::UnitSystem;
 use fathom_record::{RunHeader, RunRecord, TestRecord};
 
-use crate::formats::text::{TableStream, render_head};
+use crate::formats::text::TableStream;
 use crate::formats::{Format, csv, jsonl};
 use crate::view::{Table, View};
-use crate::{Style, TextWriter, run_view, text_writer};
+use crate::{Style, TextWriter, text_writer};
 
 /// What the rows of an activity are made of.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +19,6 @@ pub struct RowSource {
     pub(crate) data: Option<fn(&RunRecord) -> Table>,
     /// The units of a run, where the run determines them.
     pub(crate) units: fn(&RunRecord) -> Option<UnitSystem>,
-    /// What stands below the rows; the fio command of each test where that is asked for.
-    pub(crate) below: fn(&Analysis<'_>, bool) -> View,
     /// Rows are named by the titles of their tests, else by their ids.
     pub has_titles: bool,
 }
@@ -37,8 +34,8 @@ pub struct StreamedRows {
 }
 
 impl StreamedRows {
-    /// Writes what stands above the rows: the head of the report for `header`, and those of the columns. `outline` has the tests that
-    /// will run, as far as they are known. `None` for a format whose documents have a beginning and an end.
+    /// Writes the heads of the columns. `outline` has the tests that will run, as far as they are known. `None` for a format whose documents
+    /// have a beginning and an end.
     ///
     /// # Errors
     /// Those of `out`.
@@ -65,12 +62,7 @@ impl StreamedRows {
         let table = TableStream::new(&planned, style);
         let rows = StreamedRows { source, header: header.clone(), format, table, units };
         match format {
-            Format::Text => {
-                let view = View { units, ..run_view::of_run(&run) };
-                let view = view.in_units_of(style);
-                view.head.iter().try_for_each(|head| render_head(head, style, out))?;
-                rows.table.head(out)?;
-            }
+            Format::Text => rows.table.head(out)?,
             Format::Csv => csv::render(&rows.values(Vec::new()), out)?,
             _ => {}
         }
@@ -104,19 +96,6 @@ impl StreamedRows {
             }
         }
     }
-
-    /// Writes what stands below the rows.
-    ///
-    /// # Errors
-    /// Those of `out`.
-    pub fn finish(&self, record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
-        if self.format != Format::Text {
-            return Ok(());
-        }
-        writeln!(out)?;
-        let below = (self.source.below)(&Analysis::of(record), style.show_fio);
-        crate::formats::text::render(&below, style, out)
-    }
 }
 
 #[cfg(test)]
@@ -126,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_written_as_it_comes_and_not_again_below() {
+    fn rows_that_come_one_by_one_are_those_of_the_whole_table() {
         let activities = [
             (crate::sweep::ROWS, Activity::Sweep(SweepActivity::default()), "randread-4k-d8"),
             (crate::surface::ROWS, Activity::Surface, "point-0"),
@@ -136,28 +115,20 @@ mod tests {
             let status = TestStatus::Failed;
             let (id, title) = (id.to_owned(), id.to_owned());
             let test = TestRecord { id: id.clone(), title, status, ..TestRecord::default() };
-            let record =
-                RunRecord { header: header.clone(), tests: vec![test.clone()], ..Default::default() };
             let (style, outline) = (Style { width: 80, ..Style::default() }, RunRecord::default());
-            let mut rows = None;
-            let head = text_writer::text(|out| {
-                rows = StreamedRows::begin(source, &header, &outline, &style, Format::Text, out)?;
-                Ok(())
+            let streamed = text_writer::text(|out| {
+                let rows = StreamedRows::begin(source, &header, &outline, &style, Format::Text, out)?;
+                rows.expect("text has rows").row(&test, out)
             });
-            let rows = rows.expect("text has rows");
-            let row = text_writer::text(|out| rows.row(&test, out)).expect("writing to memory");
-            assert!(row.contains(&id) && row.contains("failed"), "{row}");
-            let below =
-                text_writer::text(|out| rows.finish(&record, &style, out)).expect("writing to memory");
-            let table = (source.table)(&header, &record.tests);
             let whole = text_writer::text(|out| {
-                let mut view = run_view::of_run(&record);
-                view.push("", [crate::view::Block::Table(table)]);
+                let mut view = View::default();
+                view.push(
+                    "",
+                    [crate::view::Block::Table((source.table)(&header, std::slice::from_ref(&test)))],
+                );
                 crate::formats::text::render(&view, &style, out)
             });
-            let (head, whole) = (head.expect("writing to memory"), whole.expect("writing to memory"));
-            assert_eq!(format!("{head}{row}"), whole);
-            assert!(!below.contains(&row), "{below}");
+            assert_eq!(streamed.expect("writing to memory"), whole.expect("writing to memory"));
         }
     }
 }

@@ -17,6 +17,8 @@ pub struct Style {
     pub colour: bool,
     /// Plots may use characters beyond ASCII.
     pub unicode: bool,
+    /// Print everything, else what fits a screen.
+    pub is_full: bool,
     /// Print the exact fio command of each test.
     pub show_fio: bool,
     /// The zone that times are shown in.
@@ -34,6 +36,7 @@ impl Default for Style {
             width: 80,
             colour: false,
             unicode: true,
+            is_full: false,
             show_fio: false,
             time_zone: TimeZone::UTC,
             units: None,

@@ -7,9 +7,10 @@ use fathom_analysis::surface::file::{FileRow, FileRowKind};
 use fathom_analysis::surface::point::{State, SurfacePoint};
 use fathom_analysis::surface::scan::Scan;
 use fathom_analysis::surface::{SaturatedRate, SingleAccess, Surface, SurfaceRate, assess};
+use fathom_analysis::verdict::SurfaceVerdict;
 use fathom_model::text::errno_text;
 use fathom_model::{Nanos, units};
-use fathom_record::{RunHeader, RunRecord, TestRecord, TestStatus};
+use fathom_record::{Finding, FindingId, RunHeader, RunRecord, TestRecord, TestStatus};
 use serde_json::{Value, json};
 
 use crate::axis_text::{offset_axis, time_axis};
@@ -19,49 +20,91 @@ use crate::stream::RowSource;
 use crate::view::{
     Axis, Block, Cell, Column, Plot, PlotForm, PlotMark, PlotPoint, PlotSeries, Row, Table, View, iops_text,
 };
-use crate::{Style, run_json};
+use crate::{Style, run_json, verdict};
 
 /// Writes the document of `surface --json`, indented.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn document(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    run_json::write("fathom.surface/1", record, assess(record), style, out)
+    let surface = assess(record);
+    run_json::write("fathom.surface/1", record, SurfaceVerdict::of(record, &surface), &surface, style, out)
 }
 
 /// The report; the fio command of each test where `show_fio` says so.
 pub fn view(record: &RunRecord, show_fio: bool) -> View {
     let surface = assess(record);
     let mut view = View { data: data(&surface), ..run_view::of_run(record) };
-    view.push("", [Block::Table(table(&record.header, &record.tests))]);
-    push_below_rows(record, &surface, show_fio, &mut view);
+    push_verdict(record, &surface, &mut view);
+    view.push_full("", [Block::Table(table(&record.header, &record.tests))]);
+    let all = plots(&surface, record.header.size_bytes);
+    view.push_brief("", [Block::Plots(all.first().cloned().into_iter().collect())]);
+    view.push_full("", [Block::Plots(all)]);
+    view.push_full("Rates and access time", [Block::Table(rates(&surface))]);
+    view.push("File benchmark", [file_table(&surface.file_benchmark)]);
+    view.push_full("File benchmark by block size, sequential", [block_size_table(&surface.file_benchmark)]);
+    if let Some(scan) = &surface.scan {
+        push_scan(scan, &mut view);
+    }
+    view.push_full("Findings", [run_view::findings(record)]);
+    view.push_full("", [Block::Notes(notes(record, &surface))]);
+    view.push("Equivalent fio commands", show_fio.then(|| run_view::fio_commands(record)));
     view
 }
 
 /// The rows of a surface, whose values are in the order of its parts.
-pub const ROWS: RowSource = RowSource {
-    table,
-    data: None,
-    units: |_| None,
-    below: |analysis, show_fio| {
-        let mut view = View::default();
-        push_below_rows(analysis.record, &assess(analysis.record), show_fio, &mut view);
-        view
-    },
-    has_titles: true,
-};
+pub const ROWS: RowSource = RowSource { table, data: None, units: |_| None, has_titles: true };
 
-fn push_below_rows(record: &RunRecord, surface: &Surface, show_fio: bool, view: &mut View) {
-    view.push("", [plots(surface, record.header.size_bytes)]);
-    view.push("Rates and access time", [Block::Table(rates(surface))]);
-    view.push("File benchmark", [file_table(&surface.file_benchmark)]);
-    view.push("File benchmark by block size, sequential", [block_size_table(&surface.file_benchmark)]);
+/// The rates, the access time and what the scan found, then what is said of their course over the area.
+fn push_verdict(record: &RunRecord, surface: &Surface, view: &mut View) {
+    let verdict = SurfaceVerdict::of(record, surface);
+    let mebibytes = |rate: f64| Cell::mebibytes(rate).text;
+    view.warn("Stopped", run_view::interruption(record));
+    view.say(
+        "Transfer",
+        surface.transfer_rate.map(|spread| {
+            let (mean, min, max) =
+                (mebibytes(spread.weighted_mean), mebibytes(spread.min), mebibytes(spread.max));
+            format!("{mean} MiB/s on average, {min} to {max} MiB/s over the area (QD 1)")
+        }),
+    );
+    let saturated = surface.saturated_rate.as_ref().and_then(|rate| Some((rate.mean?, rate.iodepth?)));
+    view.say("Saturated", saturated.map(|(mean, depth)| format!("{} MiB/s at QD {depth}", mebibytes(mean))));
+    view.say(
+        "Access",
+        verdict.access_mean_ns.map(|mean| {
+            let limited = if surface.is_access_limited { ", held up by an IOPS limit" } else { "" };
+            let p99 = surface
+                .access_lat_ns
+                .p99
+                .map(|ns| format!(", p99 {}", units::latency(ns)))
+                .unwrap_or_default();
+            format!("{} on average{p99}{limited}", Cell::mean_latency(mean).text)
+        }),
+    );
     if let Some(scan) = &surface.scan {
-        push_scan(scan, view);
+        let text = format!("{} scanned; {}", units::bytes(scan.scanned_bytes), scan_text(scan));
+        if scan.unreadable_bytes > 0 { view.warn("Scan", text) } else { view.say("Scan", text) }
     }
-    view.push("Findings", [run_view::findings(record)]);
-    view.push("", [Block::Notes(notes(record, surface))]);
-    view.push("Equivalent fio commands", show_fio.then(|| run_view::fio_commands(record)));
+    let is_of_course =
+        |found: &&Finding| matches!(found.id, FindingId::RateFollowsPlace | FindingId::RateChanges);
+    for found in record.findings.iter().filter(is_of_course) {
+        view.say("Course", found.claim.clone());
+    }
+    verdict::push_problems(record, view);
+    view.say("Next", verdict.next.clone());
+}
+
+fn scan_text(scan: &Scan) -> String {
+    let slow = match scan.slow.len() {
+        0 => String::new(),
+        1 => ", 1 slow block".to_owned(),
+        count => format!(", {count} slow blocks"),
+    };
+    match scan.unreadable_bytes {
+        0 => format!("all readable{slow}"),
+        some => format!("{} unreadable{slow}", units::bytes(some)),
+    }
 }
 
 /// Every rate and the access time, and the CPU time that transfers took.
@@ -202,11 +245,8 @@ fn block_size_table(rows: &[FileRow]) -> Block {
 const MAX_LISTED: usize = 20;
 
 fn push_scan(scan: &Scan, view: &mut View) {
-    let found = match scan.unreadable_bytes {
-        0 => "all readable".to_owned(),
-        some => format!("{} unreadable", units::bytes(some)),
-    };
-    view.push("Scan", [Block::note(format!("{} scanned; {found}.", units::bytes(scan.scanned_bytes)))]);
+    let text = format!("{} scanned; {}.", units::bytes(scan.scanned_bytes), scan_text(scan));
+    view.push_full("Scan", [Block::note(text)]);
     let place = |offset: u64, length: u64| {
         [Cell::integer(offset, offset.to_string()), Cell::integer(length, length.to_string())]
     };
@@ -308,7 +348,7 @@ fn row(header: &RunHeader, test: &TestRecord) -> Option<Row> {
 const MIB: f64 = (1 << 20) as f64;
 
 /// The plots of a surface over an area of `area` bytes.
-fn plots(surface: &Surface, area: u64) -> Block {
+fn plots(surface: &Surface, area: u64) -> Vec<Plot> {
     let mut plots = Vec::new();
     if !surface.points.is_empty() {
         plots.push(rate_by_place(surface, area));
@@ -322,7 +362,7 @@ fn plots(surface: &Surface, area: u64) -> Block {
         let x = offset_axis(area);
         plots.push(steps("Access time by offset", x, Axis::linear("", latency_text), points));
     }
-    Block::Plots(plots)
+    plots
 }
 
 /// The transfer rate over the area.

@@ -14,6 +14,7 @@ use fathom_analysis::sweep::limits::UndecidedCharge;
 use fathom_analysis::sweep::offered::{Highest, OfferedPoint};
 use fathom_analysis::sweep::point::SweepPoint;
 use fathom_analysis::sweep::{Sweep, SweepAnswer, SweepGoal, assess};
+use fathom_analysis::verdict::VolumeVerdict;
 use fathom_model::Nanos;
 use fathom_model::units::{self, UnitSystem};
 use fathom_record::{Activity, RunHeader, RunRecord, SweepActivity, TestRecord, TestStatus};
@@ -23,56 +24,87 @@ use crate::document::object;
 use crate::run_view::{self, LATENCY_COLUMNS, latency_members};
 use crate::stream::RowSource;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, decimal, iops_text};
-use crate::{Style, run_json};
+use crate::{Style, run_json, verdict};
 
 /// Writes the document of `sweep --json`, indented.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn document(analysis: &Analysis<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let sweep = assess(analysis.record);
     let conclusions = json!({ "conclusions": analysis.conclusions() });
-    let result = object([json!(assess(analysis.record)), conclusions]);
-    run_json::write("fathom.sweep/1", analysis.record, &result, style, out)
+    let verdict = VolumeVerdict::of_sweep(analysis, &sweep);
+    let result = object([json!(sweep), conclusions]);
+    run_json::write("fathom.sweep/1", analysis.record, &verdict, &result, style, out)
 }
 
 /// The report; the fio command of each point where `show_fio` says so.
 pub fn view(analysis: &Analysis<'_>, show_fio: bool) -> View {
     let record = analysis.record;
     let sweep = assess(record);
-    let mut view = View { data: data(record, &sweep), ..run_view::of_run(record) };
-    view.push("", [Block::Table(table(&record.header, &record.tests))]);
-    push_below_rows(analysis, &sweep, show_fio, &mut view);
+    let mut view =
+        View { data: data(record, &sweep), units: reach_units(record), ..run_view::of_run(record) };
+    if sweep.points.iter().all(|point| point.ios == 0) {
+        view.push("", [Block::note("Nothing was measured.")]);
+        view.push_full("", [Block::Table(table(&record.header, &record.tests))]);
+    } else {
+        push_answers(&sweep, &mut view);
+        verdict::push(&VolumeVerdict::of_sweep(analysis, &sweep), record, &mut view);
+        if view.verdict.iter().all(|line| line.label != ANSWER) {
+            view.push_brief("", [Block::Table(grid::best(&sweep))]);
+        }
+        view.push_full("", [Block::Table(table(&record.header, &record.tests))]);
+        grid::push(&sweep, &mut view);
+        view.push_full("Limits", [limits(&sweep)]);
+        view.push_full("Recommended queue depth", [knees(&sweep.knees)]);
+        push_goals(&sweep, &mut view);
+    }
+    view.push_full("Findings", [run_view::brief_findings(record)]);
+    view.push_full("Workload suitability", run_view::suitability(analysis));
+    view.push_full("", [Block::Notes(notes(record, &sweep))]);
+    view.push("Equivalent fio commands", show_fio.then(|| run_view::fio_commands(record)));
     view
 }
 
 /// The rows of a sweep.
-pub const ROWS: RowSource = RowSource {
-    table,
-    data: Some(|run| data(run, &assess(run))),
-    units: reach_units,
-    below: |analysis, show_fio| {
-        let mut view = View::default();
-        push_below_rows(analysis, &assess(analysis.record), show_fio, &mut view);
-        view
-    },
-    has_titles: false,
-};
+pub const ROWS: RowSource =
+    RowSource { table, data: Some(|run| data(run, &assess(run))), units: reach_units, has_titles: false };
 
-fn push_below_rows(analysis: &Analysis<'_>, sweep: &Sweep, show_fio: bool, view: &mut View) {
-    let record = analysis.record;
-    if sweep.points.iter().all(|point| point.ios == 0) {
-        view.push("", [Block::note("Nothing was measured.")]);
-    } else {
-        grid::push(sweep, view);
-        view.push("Limits", [limits(sweep)]);
-        view.push("Recommended queue depth", [knees(&sweep.knees)]);
-        push_goals(sweep, view);
+/// The label of the line that answers what was asked.
+const ANSWER: &str = "Answer";
+
+/// What was asked comes first: the rate under an objective, and the least depth that reaches a rate.
+fn push_answers(sweep: &Sweep, view: &mut View) {
+    for highest in &sweep.offered {
+        let Some(SweepGoal { criterion, .. }) = &sweep.slo else { continue };
+        let name = workload(highest.rw, highest.block_size_bytes).text;
+        match &highest.best {
+            Some(best) => {
+                let rate = units::grouped(u64::from(best.offer.rate_iops));
+                view.say(ANSWER, format!("{name}: up to {rate} IOPS at random times meet {criterion}"));
+            }
+            None if highest.inconclusive => {
+                view.say(ANSWER, format!("{name}: inconclusive, too few samples for {criterion}"));
+            }
+            None => view.warn(ANSWER, format!("{name}: no offered rate meets {criterion}")),
+        }
     }
-    view.push("Findings", [run_view::brief_findings(record)]);
-    view.push("Workload suitability", run_view::suitability(analysis));
-    view.push("", [Block::Notes(notes(record, sweep))]);
-    view.push("Equivalent fio commands", show_fio.then(|| run_view::fio_commands(record)));
-    view.units = reach_units(record);
+    let goals = sweep.slo.iter().filter(|_| sweep.offered.is_empty()).chain(&sweep.reach);
+    for (goal, answer) in
+        goals.flat_map(|goal| goal.answers.iter().map(move |answer| (&goal.criterion, answer)))
+    {
+        let name = workload(answer.rw, answer.block_size_bytes).text;
+        match &answer.best {
+            Some(best) => {
+                let (iops, depth) = (iops_text(best.iops), depth(best.spot.iodepth, best.spot.numjobs).text);
+                view.say(ANSWER, format!("{name}: {iops} IOPS at QD {depth} meet {goal}"));
+            }
+            None if answer.inconclusive => {
+                view.say(ANSWER, format!("{name}: inconclusive, too few samples for {goal}"));
+            }
+            None => view.warn(ANSWER, format!("{name}: no queue depth meets {goal}")),
+        }
+    }
 }
 
 /// The units of the bandwidth that was to be reached.
@@ -260,7 +292,11 @@ fn push_goals(sweep: &Sweep, view: &mut View) {
             let text = "No rate was offered: the time budget ended. Raise --budget to find the highest offered rate.";
             notes.push(text.to_owned());
         }
-        view.push(format!("Maximum under {objective}"), [answers_table(answers), Block::Notes(notes)]);
+        let title = format!("Maximum under {objective}");
+        match sweep.offered.is_empty() {
+            true => view.push(title, [answers_table(answers), Block::Notes(notes)]),
+            false => view.push_full(title, [answers_table(answers), Block::Notes(notes)]),
+        }
         view.push(format!("Highest offered rate under {objective}"), offered(&sweep.offered));
     }
     if let Some(SweepGoal { criterion: goal, answers, .. }) = &sweep.reach {

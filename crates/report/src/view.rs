@@ -22,6 +22,8 @@ use fathom_record::{FindingId, Severity};
 pub struct View {
     /// What was measured, by what and when; `None` where nothing was measured.
     pub head: Option<ViewHead>,
+    /// The verdict: what a reader sees first.
+    pub verdict: Vec<KeyFigure>,
     /// In reading order; empty ones are left out.
     pub sections: Vec<Section>,
     /// The values behind the report, one row for each test, point or entry: what CSV holds. Column ids name their units.
@@ -48,6 +50,27 @@ pub struct Section {
     pub title: String,
     /// In reading order.
     pub blocks: Vec<Block>,
+    /// Which reports have it.
+    pub part: Part,
+}
+
+/// Which reports have a section: a brief one fits a screen, a full one has everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    /// Both.
+    #[default]
+    Both,
+    /// A full one.
+    Full,
+    /// A brief one: its figures are part of another section of a full one.
+    Brief,
+}
+
+impl Part {
+    /// True of a part that a report has, full if it `is_full`.
+    pub const fn is_of(self, is_full: bool) -> bool {
+        !matches!((self, is_full), (Part::Full, false) | (Part::Brief, true))
+    }
 }
 
 /// One part of a section.
@@ -96,10 +119,40 @@ pub struct FindingEntry {
 impl View {
     /// Adds a section unless its blocks are all empty.
     pub fn push(&mut self, title: impl Into<String>, blocks: impl IntoIterator<Item = Block>) {
+        self.push_part(Part::Both, title, blocks);
+    }
+
+    /// Adds a section of full reports.
+    pub fn push_full(&mut self, title: impl Into<String>, blocks: impl IntoIterator<Item = Block>) {
+        self.push_part(Part::Full, title, blocks);
+    }
+
+    /// Adds a section of brief reports.
+    pub fn push_brief(&mut self, title: impl Into<String>, blocks: impl IntoIterator<Item = Block>) {
+        self.push_part(Part::Brief, title, blocks);
+    }
+
+    fn push_part(&mut self, part: Part, title: impl Into<String>, blocks: impl IntoIterator<Item = Block>) {
         let blocks: Vec<Block> = blocks.into_iter().filter(|block| !block.is_empty()).collect();
         if !blocks.is_empty() {
-            self.sections.push(Section { title: title.into(), blocks });
+            self.sections.push(Section { title: title.into(), blocks, part });
         }
+    }
+
+    /// Adds a line of the verdict, if there is one.
+    pub fn say(&mut self, label: impl Into<String>, line: impl Into<Option<String>>) {
+        self.verdict.extend(line.into().map(|line| KeyFigure::new(label, line)));
+    }
+
+    /// The same of what is wrong.
+    pub fn warn(&mut self, label: impl Into<String>, line: impl Into<Option<String>>) {
+        let alarm = |line: String| KeyFigure { tone: Tone::Alarm, ..KeyFigure::new(label, line) };
+        self.verdict.extend(line.into().map(alarm));
+    }
+
+    /// The sections of a report, full if it `is_full`.
+    pub fn parts(&self, is_full: bool) -> impl Iterator<Item = &Section> {
+        self.sections.iter().filter(move |section| section.part.is_of(is_full))
     }
 }
 

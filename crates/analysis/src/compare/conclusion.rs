@@ -4,6 +4,7 @@
 use std::borrow::Borrow;
 
 use fathom_model::{Nanos, units};
+use serde::Serialize;
 
 use super::VolumeComparison;
 use super::figure::{Figure, ratio_text};
@@ -29,6 +30,9 @@ pub(super) struct Evidence<'a> {
 /// Most sentences.
 pub(super) const MAX_SENTENCES: usize = 5;
 
+/// How the sentence on uses begins.
+pub const USES: &str = "Uses that are sustained: ";
+
 /// Most further runs that a sentence advises.
 const MAX_ADVISED: u32 = 100;
 
@@ -37,10 +41,45 @@ const MAX_NAMED: usize = 3;
 /// A source of a longer name goes by its letter.
 const LONGEST_NAME: usize = 48;
 
-pub(super) fn conclusion(evidence: &Evidence<'_>) -> Vec<String> {
-    let sentences =
-        [evidence.leader(), evidence.limits(), evidence.uses(), evidence.prices(), evidence.reversal()];
-    sentences.into_iter().flatten().collect()
+/// What a comparison says first, a sentence each.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ComparisonVerdict {
+    /// The first by the rates that can be held; `None` where there is no order.
+    pub leader: Option<&'static str>,
+    /// Its rate over that of the base.
+    pub ratio: Option<f64>,
+    /// Who leads and by how much, or why there is no order.
+    pub result: Option<String>,
+    /// The bursts with their ends, else the limits of sustained rates.
+    pub limits: Option<String>,
+    /// The uses that some of the sources serve and others do not.
+    pub uses: Option<String>,
+    /// What a month costs.
+    pub cost: Option<String>,
+    /// What would reverse the order.
+    pub reversal: Option<String>,
+}
+
+impl ComparisonVerdict {
+    /// The sentences in their order.
+    pub fn sentences(&self) -> impl Iterator<Item = &String> {
+        [&self.result, &self.limits, &self.uses, &self.cost, &self.reversal].into_iter().flatten()
+    }
+}
+
+pub(super) fn verdict(evidence: &Evidence<'_>) -> ComparisonVerdict {
+    let mut first = evidence.ranked().filter(|one| one.rank == Some(1));
+    // Several at the first rank have no leader.
+    let leader = first.next().filter(|_| first.next().is_none());
+    ComparisonVerdict {
+        leader: leader.map(|one| one.source),
+        ratio: leader.and_then(|one| one.score),
+        result: evidence.leader(),
+        limits: evidence.limits(),
+        uses: evidence.uses(),
+        cost: evidence.prices(),
+        reversal: evidence.reversal(),
+    }
 }
 
 impl Evidence<'_> {
@@ -110,17 +149,17 @@ impl Evidence<'_> {
             }
         }
         if groups.is_empty() {
-            return Some("All of them suit the same uses, as far as that is decided.".to_owned());
+            return Some("The same uses, as far as that is decided.".to_owned());
         }
         let groups: Vec<String> = groups.iter().map(UseGroup::text).collect();
-        Some(format!("At least marginal for a use, and not only in a burst: {}.", groups.join("; ")))
+        Some(format!("{USES}{}.", groups.join("; ")))
     }
 
     fn prices(&self) -> Option<String> {
         let priced: Vec<(&VolumeSummary, &VolumePrice)> =
             self.found.sources.iter().filter_map(|volume| Some((volume, volume.price.as_ref()?))).collect();
         let text = |(volume, price): &(&VolumeSummary, &VolumePrice)| {
-            let per = volume.price_per_1000_iops.map(|per| format!(", {per:.2} per 1,000 sustained IOPS"));
+            let per = volume.price_per_1000_iops.map(|per| format!(" ({per:.2} per 1,000 sustained IOPS)"));
             let without = match price.excluded.is_empty() {
                 true => String::new(),
                 false => format!(", without {}", price.excluded.join(" and ")),
@@ -140,7 +179,7 @@ impl Evidence<'_> {
             if !texts.is_empty() && !unknown.is_empty() && self.found.sources.len() <= MAX_NAMED {
                 texts.push(format!("{} unknown", list(&unknown)));
             }
-            return (!texts.is_empty()).then(|| format!("A month costs: {}.", texts.join("; ")));
+            return (!texts.is_empty()).then(|| format!("Monthly cost: {}.", texts.join("; ")));
         }
         let is_one_currency = priced.windows(2).all(|pair| pair[0].1.currency == pair[1].1.currency);
         let mut by_price: Vec<(f64, String)> = priced
@@ -415,11 +454,11 @@ impl Evidence<'_> {
         let is_equal = !self.is_behind(ahead.1, behind.1) && !self.is_behind(behind.1, ahead.1);
         (is_equal && behind.0.has_burst).then(|| {
             format!(
-                "While burst credits last{}, the rates of {} and {} differ by no more than {} %.",
+                "While burst credits last{}: no difference above {} % between {} and {}.",
                 time(behind.0),
+                (self.found.deltas.rate * 1000.0).round() / 10.0,
                 ahead.0.source,
-                behind.0.source,
-                (self.found.deltas.rate * 1000.0).round() / 10.0
+                behind.0.source
             )
         })
     }
@@ -584,7 +623,7 @@ mod tests {
             let equal = while_bursts_last(iops);
             assert_eq!(
                 equal,
-                "While burst credits last, for 1 min, the rates of B and A differ by no more than 3 %."
+                "While burst credits last, for 1 min: no difference above 3 % between B and A."
             );
         }
         assert_eq!(while_bursts_last(4000.0), "");
@@ -605,7 +644,7 @@ mod tests {
         };
         let alike = prices([1000.0, 2000.0, 2020.0, 500.0]);
         assert!(
-            alike.contains("C 10.00 USD, 4.95 per 1,000 sustained IOPS; B 10.00 USD, 5.00 per"),
+            alike.contains("C 10.00 USD (4.95 per 1,000 sustained IOPS); B 10.00 USD (5.00 per"),
             "{alike}"
         );
         let alone = prices([1000.0, 2000.0, 2200.0, 500.0]);

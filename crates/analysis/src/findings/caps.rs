@@ -321,7 +321,7 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
             units::bytes(bytes as u64)
         );
     }
-    let asked = format!("--throughput {:.0}MiB", bytes * 2.0 / f64::from(1 << 20));
+    let asked = format!("--bandwidth {:.0}MiB", bytes * 2.0 / f64::from(1 << 20));
     finding(
         FindingId::BandwidthCap,
         cap.rows.iter().map(|&at| &rows[at]),
@@ -669,7 +669,7 @@ impl Servers {
 const ALONE: f64 = 1.5;
 
 /// From here on a plateau of one block size alone is taken for one of bytes.
-const LARGE_BYTES: u64 = 64 << 10;
+pub(crate) const LARGE_BYTES: u64 = 64 << 10;
 
 /// The plateaus of one direction.
 struct DirectionCaps {

@@ -76,7 +76,7 @@ impl Evidence {
         let files: Vec<String> = loads.iter().map(|(name, _)| name.clone()).collect();
         let longest = (0..loads.len()).max_by_key(|index| (loads[*index].1.length_ns(), usize::MAX - index));
         let Some((name, load)) = longest.map(|index| loads.swap_remove(index)) else {
-            let hint = "name a recording, or state needs with --iops or --throughput";
+            let hint = "name a recording, or state needs with --iops or --bandwidth";
             return Err(AssessError::usage("no load given", hint));
         };
         let mut evidence = Evidence::of_trace(&name, ObservedTrace::of(load)?, settings.size)?;

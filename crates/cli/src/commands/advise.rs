@@ -15,21 +15,30 @@ use crate::exit::{Complaint, Exit};
 
 /// What `fathom advise` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(after_long_help = EXAMPLES, arg_required_else_help = true)]
 pub struct AdviseArguments {
-    /// Recordings of one load (- for standard input): the longest is the load, a finer one shows how bursty it is
+    /// Recordings of one load; - is standard input
+    ///
+    /// The longest is the load; a finer one shows how bursty it is.
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
-    /// Device of a recording that has several; of an iolog, one of its files
+    /// Device of a recording that has several; file of an iolog
     #[arg(long = "device", requires = "files", value_name = "NAME")]
     trace_device: Option<String>,
-    /// Objective: 'read.lat_ns.p99<5ms', 'iops>=3000' (repeatable) [default: not worse than now by more than 10 %]
+    /// Objective: 'read.lat_ns.p99<5ms' (repeatable) [default: as now]
+    ///
+    /// Conditions as for `fathom bench --expect`, without a test: 'iops>=3000'. Without one nothing may be worse than now by more than
+    /// 10 %.
     #[arg(long = "expect", value_parser = expectation, value_name = "CRITERION")]
     expectations: Vec<Criterion>,
-    /// Present volume, predicted beside what was observed: aws-gp2?size=500GiB
+    /// Present volume: aws-gp2?size=500GiB
+    ///
+    /// It is predicted beside the observed latency.
     #[arg(long, value_name = "VOLUME")]
     current: Option<String>,
-    /// Volume to choose from: a type, or ID?size=50GiB&…, or custom?iops=3000&… (repeatable) [default: the catalogue]
+    /// Volume to choose from (repeatable) [default: the catalogue]
+    ///
+    /// A type, ID?size=50GiB&…, or custom?iops=3000&…
     #[arg(long = "candidate", value_name = "VOLUME")]
     candidates: Vec<String>,
     /// Growth of the load to predict: 2x, 1.5x, 150% [default: 1x]
@@ -38,27 +47,27 @@ pub struct AdviseArguments {
     #[command(flatten)]
     need: NeedArguments,
     /// Search only types of this provider; all = every one [default: that of --current or --instance, else all]
-    #[arg(long)]
+    #[arg(help_heading = "Search", long)]
     provider: Option<String>,
     /// Currency whose prices come first
-    #[arg(long, value_parser = currency, value_name = "CODE", default_value = "USD")]
+    #[arg(help_heading = "Search", long, value_parser = currency, value_name = "CODE", default_value = "USD")]
     currency: String,
     /// Include types that are no longer sold
-    #[arg(long)]
+    #[arg(help_heading = "Search", long)]
     historical: bool,
     /// Write a page with charts to this file: advice.html
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = "Output", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     report: Option<PathBuf>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Catalogue")]
     catalog: CatalogArguments,
 }
 
 const EXAMPLES: &str = "\
 Recordings: `fathom monitor --record`, fio iolog 3, blktrace, blkparse, sar, sadf, iostat,
 Prometheus, CloudWatch, Azure Monitor, GCP Monitoring; see docs/observed-load.md. In place of a
-recording, --iops or --throughput states the load as for `fathom catalog fit`.
+recording, --iops or --bandwidth states the load as for `fathom catalog fit`.
 
 Examples:
   fathom advise cloudwatch.json --current 'aws-gp2?size=500GiB'

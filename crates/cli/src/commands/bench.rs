@@ -33,16 +33,22 @@ use crate::{output, ranks, store};
 
 /// What `fathom bench` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct BenchArguments {
-    /// Directory (for a temporary test file), file, block device or simulated volume
-    /// (sim:ID?size=50GiB); several are measured one by one, then together, to find limits that they share [default: .]
+    /// Directory, file, block device or simulated volume (sim:ID?size=50GiB) [default: .]
+    ///
+    /// In a directory a temporary test file is used. Several targets are measured one by one, then together, to find limits that they
+    /// share.
     #[arg(value_name = "TARGET")]
     targets: Vec<PathBuf>,
-    /// Suite: standard, database-disk, digitalocean-volumes, cloud-disk, or the path of a TOML file
+    /// Suite of tests: a name or a TOML file
+    ///
+    /// Names: standard, database-disk, digitalocean-volumes, cloud-disk.
     #[arg(long, default_value = "standard", value_name = "NAME")]
     suite: String,
-    /// Run workload profiles instead of a suite and check their requirements: names, all, or list to print them
+    /// Run workload profiles instead and check their needs; `list` prints them
+    ///
+    /// Names separated by commas, or `all`.
     #[arg(long = "profile", value_delimiter = ',', value_name = "NAME,...", conflicts_with_all = ["suite", "only"])]
     profiles: Vec<String>,
     /// Run shorter tests, under a minute in all
@@ -57,60 +63,69 @@ pub struct BenchArguments {
     /// Measured time of each test, or of each round: 30, 30s, 2m
     #[arg(long, value_parser = positive_duration, value_name = "TIME")]
     runtime: Option<Nanos>,
-    /// Repeat each test in one-minute rounds until the last five agree (SNIA steady state), at most 25 rounds
+    /// Repeat each test in rounds until it is in steady state (SNIA)
+    ///
+    /// Rounds take one minute unless --runtime says otherwise. At most 25 are run; the last five have to agree.
     #[arg(long)]
     until_steady: bool,
-    /// End each test once the 95 % interval of its rate is within this: 2%; --runtime is the longest time then
+    /// End each test once its rate is this certain: 2%
+    ///
+    /// The 95 % interval of the rate is within this share of it. --runtime is the longest time then.
     #[arg(long, value_parser = parse_precision, value_name = "PERCENT")]
     precision: Option<f64>,
     /// Shortest measured time of each test with --precision [default: 5 s, or what the precision takes]
-    #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "precision")]
+    #[arg(long, help_heading = "Precision", value_parser = positive_duration, value_name = "TIME", requires = "precision")]
     min_runtime: Option<Nanos>,
-    /// Compare with another target, measured in alternating blocks until the verdict is clear, or with saved runs
-    /// (17, last, tag:NAME, a file)
+    /// Compare with another target or saved runs, until the verdict is clear
+    ///
+    /// Another target is measured in alternating blocks. Saved runs are named as for `fathom compare`: 17, last, tag:NAME, a file.
     #[arg(long, value_name = "OTHER", conflicts_with = "report")]
     against: Option<String>,
     /// Smallest difference that counts with --against [default: 3% for rates, 5% for latencies]
-    #[arg(long, value_parser = parse_percent, value_name = "PERCENT", requires = "against")]
+    #[arg(long, help_heading = "Comparison", value_parser = parse_percent, value_name = "PERCENT", requires = "against")]
     delta: Option<f64>,
     /// Fail with --against where the whole interval satisfies a condition, such as 'rand-read.iops < 0.95' (repeatable)
-    #[arg(long = "fail-if", value_parser = FailCondition::parse, value_name = "CONDITION", requires = "against")]
+    #[arg(long = "fail-if", help_heading = "Comparison", value_parser = FailCondition::parse, value_name = "CONDITION", requires = "against")]
     conditions: Vec<FailCondition>,
-    /// Time limit for all rounds of one test (--until-steady), or for all blocks (--against): 10m, 1h
+    /// Time limit of --until-steady for each test, or of --against in all
     #[arg(long, value_parser = positive_duration, value_name = "TIME")]
     budget: Option<Nanos>,
     /// Run only these tests, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "ID,...")]
     only: Vec<String>,
-    /// Check the results against TEST.METRIC>=VALUE, or against the published specification of a volume type (repeatable)
+    /// Check results: 'rand-read.iops>=5000', or a volume type (repeatable)
+    ///
+    /// A condition on TEST.METRIC, or a type of the catalogue whose published specification counts.
     #[arg(long, value_name = "EXPECTATION")]
     expect: Vec<String>,
     /// Check the results against the expectations in a TOML file (repeatable)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = "Expectations", value_name = "FILE")]
     expect_file: Vec<PathBuf>,
     /// Tolerance for expectations without one [default: 5%]
-    #[arg(long, value_parser = parse_percent, value_name = "PERCENT")]
+    #[arg(long, help_heading = "Expectations", value_parser = parse_percent, value_name = "PERCENT")]
     tolerance: Option<f64>,
     /// Exit with 4 if an expectation is inconclusive and none is missed
-    #[arg(long)]
+    #[arg(long, help_heading = "Expectations")]
     strict: bool,
     /// Class of machine or volume that selects the expectations
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help_heading = "Expectations", value_name = "NAME")]
     class: Option<String>,
-    /// Allow write tests on this block device or file, which must be a target; destroys its data (repeatable)
+    /// Allow writes to this device or file: destroys its data (repeatable)
+    ///
+    /// It must be a target.
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Vec<PathBuf>,
     /// Print the exact fio command of each test
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     show_fio: bool,
     /// Print the plan and its cost without running it
     #[arg(long, conflicts_with_all = ["tui", "streams"])]
     dry_run: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Schedule")]
     schedule: ScheduleArguments,
     #[command(flatten)]
     run: RunArguments,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Many hosts")]
     fleet: FleetArguments,
 }
 
@@ -197,7 +212,7 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     let plan = Arc::new(plan);
     let shown = plan.clone();
     let rows = RowPrinter::new(fathom_report::bench::ROWS, plan.outline(), &measuring.form)
-        .silent_if(measuring.fleet.is_some());
+        .silent_if(measuring.fleet.is_some() || plan.targets.iter().any(|one| one.target.is_simulated()));
     let printed = rows.clone();
     let (record, exit) = measuring.run(
         move |control, observer| fathom_assess::run(&plan, &mut plan.session().controlled(control), observer),
@@ -205,7 +220,7 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         Some(rows),
         move |record, style, format, out| {
             let style = Style { show_fio, ..style.clone() };
-            if printed.finish(record, &style, out)? { Ok(()) } else { show(record, &style, format, out) }
+            if printed.has_all(record) { Ok(()) } else { show(record, &style, format, out) }
         },
     )?;
     let analysis = Analysis::of(&record);

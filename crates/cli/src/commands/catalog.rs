@@ -38,7 +38,7 @@ const EXAMPLES: &str = "\
 Examples:
   fathom catalog list --provider aws
   fathom catalog show aws-gp2-2016 --size 50GiB
-  fathom catalog fit --iops 5000 --throughput 200MiB --size 500GiB
+  fathom catalog fit --iops 5000 --bandwidth 200MiB --size 500GiB
   fathom catalog published aws-gp2-2016
   fathom catalog check my-volumes.toml
   fathom catalog import-prices index.json --region us-east-1";
@@ -76,7 +76,7 @@ pub fn run(command: CatalogCommand) -> Result<Exit, Complaint> {
 
 /// What `fathom catalog check` takes.
 #[derive(Args)]
-#[command(after_help = CHECK_EXAMPLES)]
+#[command(after_long_help = CHECK_EXAMPLES)]
 pub struct CheckArguments {
     /// Catalogue file
     file: PathBuf,
@@ -118,7 +118,7 @@ pub fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
 
 /// What `fathom catalog fit` takes.
 #[derive(Args)]
-#[command(after_help = FIT_EXAMPLES)]
+#[command(after_long_help = FIT_EXAMPLES)]
 pub struct FitArguments {
     #[command(flatten)]
     need: NeedArguments,
@@ -134,19 +134,19 @@ pub struct FitArguments {
     /// Include types that are no longer sold
     #[arg(long)]
     historical: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Catalogue")]
     catalog: CatalogArguments,
 }
 
 const FIT_EXAMPLES: &str = "\
 Examples:
-  fathom catalog fit --iops 5000 --throughput 200MiB --size 500GiB
+  fathom catalog fit --iops 5000 --bandwidth 200MiB --size 500GiB
   fathom catalog fit --iops 3000 --burst 30m/day --baseline-iops 200
   fathom catalog fit --profile oltp --size 200GiB --provider aws
   fathom catalog fit --iops 3000 --size 100GiB --currency CNY
-  fathom catalog fit --throughput 500MiB --size 2TiB --persistent --json
+  fathom catalog fit --bandwidth 500MiB --size 2TiB --persistent --json
   fathom catalog fit --iops 5000 --size 500GiB --instance m6i.large
 
 Exit status: 3 if no volume type meets the requirements.";
@@ -188,7 +188,7 @@ pub fn fit(arguments: &FitArguments) -> Result<Exit, Complaint> {
 
 /// What `fathom catalog import-prices` takes.
 #[derive(Args)]
-#[command(after_help = IMPORT_PRICES_EXAMPLES, arg_required_else_help = true)]
+#[command(after_long_help = IMPORT_PRICES_EXAMPLES, arg_required_else_help = true)]
 pub struct ImportPricesArguments {
     /// Price list (- for standard input): AWS's offer file of AmazonEC2, Azure's retail prices, SKUs of GCP, as JSON
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present_any = ["list", "remove"])]
@@ -285,7 +285,7 @@ fn line(id: &str, price: &Price, out: &mut TextWriter) -> io::Result<()> {
 
 /// What `fathom catalog list` takes.
 #[derive(Args)]
-#[command(after_help = LIST_EXAMPLES)]
+#[command(after_long_help = LIST_EXAMPLES)]
 pub struct CatalogListArguments {
     /// List only types of this provider: aws, gcp, linode, ...
     #[arg(long)]
@@ -299,9 +299,9 @@ pub struct CatalogListArguments {
     /// List instances with their limits on volumes instead of volume types
     #[arg(long, conflicts_with_all = ["kind", "current"])]
     instances: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Catalogue")]
     catalog: CatalogArguments,
 }
 
@@ -369,12 +369,12 @@ fn one_of_all(catalog: &Catalog, of: fn(&CatalogEntry) -> &str) -> String {
 
 /// What `fathom catalog published` takes.
 #[derive(Args)]
-#[command(after_help = PUBLISHED_EXAMPLES)]
+#[command(after_long_help = PUBLISHED_EXAMPLES)]
 pub struct PublishedArguments {
     /// Volume type (see `fathom catalog list`) [default: all]
     #[arg(value_name = "TYPE")]
     id: Option<String>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
 }
 
@@ -401,7 +401,7 @@ pub fn published(arguments: &PublishedArguments) -> Result<Exit, Complaint> {
 
 /// What `fathom catalog show` takes.
 #[derive(Args)]
-#[command(after_help = SHOW_EXAMPLES)]
+#[command(after_long_help = SHOW_EXAMPLES)]
 pub struct ShowArguments {
     /// Volume type (see `fathom catalog list`) or instance (`fathom catalog list --instances`)
     #[arg(value_name = "TYPE")]
@@ -424,9 +424,9 @@ pub struct ShowArguments {
     /// Show all details and notes
     #[arg(long)]
     facts: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Catalogue")]
     catalog: CatalogArguments,
 }
 

@@ -28,72 +28,79 @@ use crate::exit::{Complaint, Exit};
 
 /// What `fathom compare` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct CompareArguments {
     /// Sources, named A, B, C, ... in their order; a comma joins repeated runs of one source
     #[arg(required = true, num_args = 1..=MAX_SOURCES, value_name = "SOURCE")]
     sources: Vec<String>,
-    /// Divide merged runs, and compare their hosts with each other
+    /// Compare the hosts of merged runs with each other
     #[arg(long, value_enum, value_name = "PART", conflicts_with_all = ["volume_types", "prices"])]
     by: Option<Division>,
-    /// Source that the others are compared with, by its letter
+    /// Letter of the source to compare with
     #[arg(long, value_name = "LETTER", default_value = "A")]
     base: String,
     /// Compare only these tests, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "ID,...")]
     only: Vec<String>,
-    /// Smallest difference that counts [default: 3% for rates, 5% for latencies]
+    /// Smallest difference that counts [default: rates 3%, latencies 5%]
     #[arg(long, value_parser = parse_percent, value_name = "PERCENT")]
     delta: Option<f64>,
-    /// Price of a volume: A=12USD/month (repeatable) [default: that of the catalogue]
+    /// Price of a volume: A=12USD/month (repeatable)
+    ///
+    /// In place of that of the catalogue.
     #[arg(long = "price", value_parser = price, value_name = "LETTER=PRICE")]
     prices: Vec<Price>,
-    /// Type of the volume of a source, whose published rules then count: A=aws-gp2?size=50GiB (repeatable)
+    /// Volume type of a source: A=aws-gp2?size=50GiB (repeatable)
+    ///
+    /// Its published rules then count.
     #[arg(long = "type", value_parser = volume_type, value_name = "LETTER=TYPE")]
     volume_types: Vec<(usize, String)>,
-    /// Fail where the whole interval satisfies a condition, such as 'rand-read.iops < 0.95'; a bare number is the
-    /// ratio to the base, '< 5000 IOPS' or '> 5ms' a value (repeatable)
+    /// Fail on a condition: 'rand-read.iops < 0.95' (repeatable)
+    ///
+    /// The whole interval has to satisfy it. A bare number is the ratio to the base, '< 5000 IOPS' or '> 5ms' a value.
     #[arg(long = "fail-if", value_parser = FailCondition::parse, value_name = "CONDITION")]
     conditions: Vec<FailCondition>,
     /// Exit with 4 if a condition is inconclusive and none holds
-    #[arg(long, requires = "conditions")]
+    #[arg(help_heading = "Conditions", long, requires = "conditions")]
     strict: bool,
     /// Write the results of --fail-if as JUnit XML
-    #[arg(long, requires = "conditions", value_name = "FILE")]
+    #[arg(help_heading = "Conditions", long, requires = "conditions", value_name = "FILE")]
     junit: Option<PathBuf>,
     // Help with the list of kinds, so that a new chart is in it.
     #[arg(
         long = "chart",
+        help_heading = "Output",
         value_parser = ChartRequest::parse,
         value_name = "[KIND:]FILE.svg|KIND",
         help = chart_help()
     )]
     charts: Vec<ChartRequest>,
-    /// Explain a cell instead: its runs, their places in the sources, the fio command and the computation, such as
-    /// 'B:rand-read.iops' (repeatable)
+    /// Explain a cell instead: 'B:rand-read.iops' (repeatable)
+    ///
+    /// Its runs, their places in the sources, the fio command and the computation.
     #[arg(long = "explain", value_name = "CELL")]
     explain: Vec<String>,
     /// Show volumes in rows and figures in columns
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     transpose: bool,
     /// Suite of simulated volumes [default: the tests of the other sources, else standard]
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = "Simulated volumes", long, value_name = "NAME")]
     suite: Option<String>,
     /// Run the shorter tests of the suite on simulated volumes
-    #[arg(long)]
+    #[arg(help_heading = "Simulated volumes", long)]
     quick: bool,
     /// Measured time of each test on simulated volumes: 30s, 2m
-    #[arg(long, value_parser = positive_duration, value_name = "TIME")]
+    #[arg(help_heading = "Simulated volumes", long, value_parser = positive_duration, value_name = "TIME")]
     runtime: Option<Nanos>,
     /// Runs of each simulated volume, each with other random choices
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(help_heading = "Simulated volumes", long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
     /// History to read: a file, or postgres://... [default: FATHOM_HISTORY, else the user's own file]
-    #[arg(long, value_name = "FILE|URI", value_parser = location)]
+    #[arg(help_heading = "History", long, value_name = "FILE|URI", value_parser = location)]
     history: Option<Location>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Catalogue")]
     catalog: CatalogArguments,
 }
 
@@ -335,7 +342,7 @@ fn hosts_of(sources: Vec<ComparedSource>) -> Result<Vec<ComparedSource>, Complai
         0 | 1 => Err(Complaint::usage("there is one host only", Some("merge runs of several".to_owned()))),
         count if count > MAX_SOURCES => {
             let message = format!("{count} hosts are more than the {MAX_SOURCES} that can be compared");
-            let hint = "`fathom merge` has a row for each, and names those that stand out".to_owned();
+            let hint = "`fathom fleet merge` has a row for each, and names those that stand out".to_owned();
             Err(Complaint::usage(message, Some(hint)))
         }
         _ => Ok(hosts),

@@ -9,7 +9,7 @@ use crate::output;
 
 /// What `fathom completions` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct CompletionsArguments {
     /// Shell to print the script for
     #[arg(value_enum)]

@@ -18,7 +18,7 @@ use crate::{output, store};
 
 /// What `fathom demo` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct DemoArguments {
     /// Steps to show [default: all]
     #[arg(value_parser = ["ping", "bench", "sweep", "identify", "compare"], value_name = "STEP")]

@@ -16,7 +16,7 @@ use crate::signals;
 
 /// What `fathom doctor` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct DoctorArguments {
     /// Directory, file or block device that is to be measured
     #[arg(default_value = ".", value_hint = ValueHint::AnyPath)]
@@ -24,7 +24,7 @@ pub struct DoctorArguments {
     /// Explain every check, not only those with a problem or a note
     #[arg(long)]
     explain: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
 }
 

@@ -33,9 +33,8 @@ Examples:
   fathom fleet check --hosts=h[1-64]               what would stop a run on these hosts
   fathom fleet run --hosts=h[1-64] bench /mnt/shared
   fathom fleet run --hosts=h[1-64] --fleet-scale bench --only rand-read /mnt/shared
-  fathom fleet scaling results/                    where more ranks stop helping
-
-`fathom merge` makes one report from the records of many hosts.";
+  fathom fleet merge results/                      one report from the records of many hosts
+  fathom fleet scaling results/                    where more ranks stop helping";
 
 #[derive(Subcommand)]
 enum Action {
@@ -43,6 +42,8 @@ enum Action {
     Run(run::RunFleetArguments),
     /// Check launchers, hosts, clocks and limits before a run
     Check(CheckArguments),
+    /// Merge the records of many hosts into one report: totals, variation, outliers, stragglers, shared limits
+    Merge(Box<super::merge::MergeArguments>),
     /// Report how the total grows over runs with different numbers of ranks, and where more stop helping
     Scaling(scaling::ScalingArguments),
 }
@@ -55,13 +56,14 @@ pub fn run(arguments: FleetArguments, command: &[OsString]) -> Result<Exit, Comp
     match arguments.action {
         Action::Run(arguments) => run::run(&arguments),
         Action::Check(arguments) => check(&arguments),
+        Action::Merge(arguments) => super::merge::run(*arguments, command),
         Action::Scaling(arguments) => scaling::run(&arguments, command),
     }
 }
 
 /// What `fathom fleet check` takes.
 #[derive(Args)]
-#[command(after_help = CHECK_EXAMPLES)]
+#[command(after_long_help = CHECK_EXAMPLES)]
 pub struct CheckArguments {
     #[command(flatten)]
     hosts: HostArguments,
@@ -77,7 +79,7 @@ pub struct CheckArguments {
     /// Print the facts of this host as NAME=VALUE lines, which the check on another host reads over ssh
     #[arg(long, conflicts_with_all = ["hosts", "hosts_file", "launcher", "program", "timeout", "format", "json", "units"])]
     facts: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
 }
 

@@ -20,6 +20,9 @@ pub struct FormatArguments {
     /// Print JSON only; short for --format json
     #[arg(long)]
     json: bool,
+    /// Print the full report: every section, finding and note
+    #[arg(long)]
+    full: bool,
     /// Units of text and Markdown: iec (MiB/s) or si (MB/s) [default: those of the expectations, else iec]
     #[arg(long, value_name = "UNITS")]
     units: Option<UnitSystem>,
@@ -28,7 +31,7 @@ pub struct FormatArguments {
 impl FormatArguments {
     /// This form.
     pub const fn of(format: Format, units: Option<UnitSystem>) -> FormatArguments {
-        FormatArguments { format, json: false, units }
+        FormatArguments { format, json: false, full: false, units }
     }
 
     /// The form asked for.
@@ -38,7 +41,7 @@ impl FormatArguments {
 
     /// How a report in this form looks on standard output.
     pub fn style(&self) -> Style {
-        Style { units: self.units, ..output::style() }
+        Style { units: self.units, is_full: self.full, ..output::style() }
     }
 
     /// Prints `view`, or as JSON what `document` writes.

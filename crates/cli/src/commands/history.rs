@@ -70,24 +70,24 @@ Examples:
 #[derive(Subcommand)]
 enum Action {
     /// List past runs, oldest first
-    #[command(after_help = examples::LIST)]
+    #[command(after_long_help = examples::LIST)]
     List(ListArguments),
     /// Show the report of a run
-    #[command(after_help = examples::SHOW)]
+    #[command(after_long_help = examples::SHOW)]
     Show {
         /// Run number, last or last~N [default: last]
         run: Option<RunName>,
-        #[command(flatten)]
+        #[command(flatten, next_help_heading = "Output")]
         form: FormatArguments,
         /// Print the exact fio command of each test
         #[arg(long)]
         show_fio: bool,
     },
     /// Show a metric over the stored runs: since when, by how much, and how it varies
-    #[command(after_help = examples::TREND)]
+    #[command(after_long_help = examples::TREND)]
     Trend(trend::TrendArguments),
     /// Give runs a tag, by which list, trend and compare find them
-    #[command(after_help = examples::TAG)]
+    #[command(after_long_help = examples::TAG)]
     Tag {
         /// A word that is no number, without , ~ and :
         tag: String,
@@ -99,7 +99,7 @@ enum Action {
         remove: bool,
     },
     /// Note something about a run; search finds it
-    #[command(after_help = examples::NOTE)]
+    #[command(after_long_help = examples::NOTE)]
     Note {
         /// Run number, last or last~N
         run: RunName,
@@ -111,30 +111,30 @@ enum Action {
         remove: bool,
     },
     /// Show the conditions and figures that differ between two runs
-    #[command(after_help = examples::DIFF)]
+    #[command(after_long_help = examples::DIFF)]
     Diff(DiffArguments),
     /// Show the size of the history
-    #[command(after_help = examples::SIZE)]
+    #[command(after_long_help = examples::SIZE)]
     Size(SizeArguments),
     /// Remove old runs permanently, by age or count
-    #[command(after_help = examples::PRUNE)]
+    #[command(after_long_help = examples::PRUNE)]
     Prune(PruneArguments),
     /// Remove runs permanently
-    #[command(after_help = examples::RM)]
+    #[command(after_long_help = examples::RM)]
     Rm {
         /// Run numbers, last or last~N
         #[arg(required = true)]
         runs: Vec<RunName>,
     },
     /// Import runs: fathom records, output of fio or ioping, tables of figures
-    #[command(after_help = examples::IMPORT)]
+    #[command(after_long_help = examples::IMPORT)]
     Import {
         /// Files to read; - for the standard input
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
     /// Export runs: whole records, tables, OpenMetrics or histograms
-    #[command(after_help = examples::EXPORT)]
+    #[command(after_long_help = examples::EXPORT)]
     Export(export::ExportArguments),
 }
 
@@ -254,7 +254,7 @@ pub struct DiffArguments {
     a: RunName,
     /// Run number, last or last~N: B
     b: RunName,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
 }
 
@@ -280,7 +280,7 @@ const USUAL: usize = 100;
 /// What `fathom history list` takes.
 #[derive(Args)]
 pub struct ListArguments {
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
     /// List only the newest COUNT runs [default: 100 in text and Markdown, all in CSV and JSON]
     #[arg(long, value_name = "COUNT")]
@@ -288,7 +288,7 @@ pub struct ListArguments {
     /// List all runs
     #[arg(long, conflicts_with = "newest")]
     all: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Filters")]
     filter: FilterArguments,
 }
 
@@ -342,7 +342,7 @@ fn write_list(
 /// What `fathom history size` takes.
 #[derive(Args)]
 pub struct SizeArguments {
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
 }
 
@@ -438,7 +438,7 @@ pub struct PruneArguments {
     /// Keep the newest COUNT runs; with --older-than, remove only older runs beyond them
     #[arg(long, value_name = "COUNT")]
     keep: Option<usize>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Filters")]
     filter: FilterArguments,
     /// List the runs without removing them
     #[arg(long)]
@@ -446,7 +446,7 @@ pub struct PruneArguments {
     /// Remove without asking
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
 }
 

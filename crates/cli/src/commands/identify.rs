@@ -27,10 +27,9 @@ use crate::progress::StepCourse;
 
 /// What `fathom identify` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct IdentifyArguments {
-    /// Directory (for a temporary test file), file, block device or simulated volume
-    /// (sim:ID?size=50GiB)
+    /// Directory, file, block device or simulated volume (sim:ID?size=50GiB)
     target: PathBuf,
     /// Time limit: 90, 10m, 2h [default: 1h]; a burst bucket that outlasts it is not detected
     #[arg(long, value_parser = time_for("identifying", 30), value_name = "TIME")]

@@ -14,7 +14,7 @@ use crate::output;
 
 /// What `fathom man` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct ManArguments {
     /// Command whose page to print, such as bench or history list [default: fathom itself]
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
@@ -139,18 +139,23 @@ fn described(command: &Command) -> Roff {
     roff.text([roman(usage.trim_start_matches("Usage:").split_whitespace().collect::<Vec<_>>().join(" "))]);
     roff.control("SH", ["DESCRIPTION"]);
     roff.text([roman(format!("{}.", about.trim_end_matches('.')))]);
-    for text in HelpParts::of(&text_of(command.get_after_help())).paragraphs {
+    for text in HelpParts::of(&ending_of(command)).paragraphs {
         roff.control("PP", []);
         roff.text([roman(text)]);
     }
     roff
 }
 
+/// What stands at the end of the help.
+fn ending_of(command: &Command) -> String {
+    text_of(command.get_after_long_help().or(command.get_after_help()))
+}
+
 /// The titled blocks at the end of the help, then the command above with its other commands.
 fn closing(path: &[&Command]) -> Roff {
     let mut roff = Roff::new();
     let [above @ .., own] = path else { return roff };
-    for (title, lines) in HelpParts::of(&text_of(own.get_after_help())).sections {
+    for (title, lines) in HelpParts::of(&ending_of(own)).sections {
         roff.control("SH", [title.to_uppercase().as_str()]);
         let is_running = title == EXIT_STATUS;
         if !is_running {

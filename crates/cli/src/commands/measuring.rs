@@ -72,17 +72,20 @@ impl Measuring {
         self.fleet.as_ref().is_none_or(Fleet::reports)
     }
 
-    /// Says what is going to be done by `plan`, where people read it, and warns where it cannot be kept.
+    /// Says what is going to be done by `plan` on standard error, so that the report is all of standard output, and warns if it cannot
+    /// be kept.
     ///
     /// # Errors
-    /// Standard output, or the file that a page is asked for in, cannot be written to.
+    /// The file that a page is asked for in cannot be written to.
     pub fn announce(&self, plan: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> Result<(), Complaint> {
         if !self.reports() {
             return Ok(());
         }
-        self.report.iter().try_for_each(|path| super::report::check_page(path))?;
-        if self.form.format() == Format::Text {
-            output::print(plan)?;
+        self.report.iter().try_for_each(|path| super::report::check_report(path))?;
+        // On a simulated volume nothing is at stake, and the report is there at once.
+        if self.form.format() == Format::Text && !self.is_simulated {
+            // A standard error that nobody can write to is no reason not to measure.
+            let _ = output::warn_by(plan);
         }
         if self.keeps && self.place.history.is_none() {
             store::tell_of_no_place();
@@ -136,7 +139,7 @@ impl Measuring {
         };
         let kept = keeper.finish_and_print(&record, &self.form, show)?;
         if let Some(path) = &self.report {
-            super::report::write_page(path, &record, &self.form.style())?;
+            super::report::write_report(path, &record, &self.form.style())?;
         }
         let can_go_on = matches!(kept, Kept::Run(_)) && record.status != TestStatus::Complete;
         if let Some(line) = self.going_on.filter(|_| can_go_on && self.form.format() == Format::Text) {
@@ -178,7 +181,7 @@ impl Measuring {
         let mut merged = RunRecord::default();
         let left = ranks::end(fleet, record.ok_or(failure), stop.reason(), complaint.is_some(), |record| {
             if let Some(path) = &self.report {
-                super::report::write_page(path, &record, &self.form.style())?;
+                super::report::write_report(path, &record, &self.form.style())?;
             }
             keep_and_print(&record, self.place.clone(), self.keeps, &self.form, shown::show)?;
             let exit = ranks::exit_of(&record);

@@ -1,4 +1,4 @@
-//! `fathom merge`: one report from the records of many hosts.
+//! `fathom fleet merge`: one report from the records of many hosts.
 
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -18,9 +18,9 @@ use crate::exit::{Complaint, Exit, with_causes};
 use crate::output;
 use crate::ranks::keep_and_print;
 
-/// What `fathom merge` takes.
+/// What `fathom fleet merge` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct MergeArguments {
     /// Records of the hosts: files, directories of files (.json, .jsonl, .rec), or runs of the history
     #[arg(required = true, value_name = "RUN|FILE|DIR")]
@@ -34,12 +34,12 @@ pub struct MergeArguments {
     /// Merge records that differ in this (repeatable)
     #[arg(long, value_enum, value_name = "DIFFERENCE")]
     allow: Vec<Difference>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
     /// Write the report as a page with charts as well
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "History")]
     keeping: KeepArguments,
     /// Do not keep the merged run [default: measured runs are kept, simulated ones are not]
     #[arg(long, conflicts_with_all = ["history", "keep"])]
@@ -48,13 +48,13 @@ pub struct MergeArguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  fathom history export last > $(hostname).json        on each host, after its run
-  fathom merge results/                                all records in a directory
-  fathom merge h1.json h2.json h3.json -o fleet.json
-  fathom merge results/ --ranks 64 --report fleet.html
-  fathom merge results/ --format csv > hosts.csv       a row for each host
-  fathom merge tag:fleet1 --tag merged                 runs of a history that all hosts share
-  fathom compare before.json after.json                two merged records
+  fathom history export last > $(hostname).json     on each host, after its run
+  fathom fleet merge results/                       all records in a directory
+  fathom fleet merge h1.json h2.json h3.json -o fleet.json
+  fathom fleet merge results/ --ranks 64 --report fleet.html
+  fathom fleet merge results/ --format csv > hosts.csv   a row for each host
+  fathom fleet merge tag:fleet1 --tag merged        runs of a history that all hosts share
+  fathom compare before.json after.json             two merged records
 
 Exit status: 0 done, 1 failed, 2 usage, 75 merged, but ranks are missing or records unreadable.";
 

@@ -34,7 +34,7 @@ pub mod words;
 use std::ffi::OsString;
 
 use clap::builder::StyledStr;
-use clap::{Arg, CommandFactory, Parser, Subcommand};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use fathom_model::text;
 
 use crate::exit::{Complaint, Exit};
@@ -64,7 +64,32 @@ Examples:
   fathom bench --quick /mnt/data      the same in under a minute
   fathom fio --name=test --filename=/mnt/data/test --size=1g --rw=randread --direct=1
   fathom history list                 what was measured before
-  fathom report last                  the newest run as a page with charts";
+  fathom report last -o run.html      the newest run as a page with charts";
+
+/// The commands in groups, in the order of help.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Measure", &["bench", "sweep", "identify", "ping", "surface", "prepare", "monitor", "fio"]),
+    ("Choose", &["advise", "simulate", "catalog", "trace", "twin"]),
+    ("Results", &["compare", "report", "history", "serve"]),
+    ("Many hosts", &["fleet"]),
+    ("Setup", &["doctor", "demo", "completions", "man"]),
+];
+
+/// The help of the whole program: clap lists commands under one heading.
+fn grouped_help(command: &clap::Command) -> String {
+    let about = |name: &str| {
+        let found = command.find_subcommand(name).and_then(clap::Command::get_about);
+        found.map(ToString::to_string).unwrap_or_default()
+    };
+    let mut text = "{about}\n\n{usage-heading} {usage}\n".to_owned();
+    for (title, names) in GROUPS {
+        text += &format!("\n{title}:\n");
+        for name in names {
+            text += &format!("  {name:<11}  {}\n", about(name));
+        }
+    }
+    text + "\nOptions:\n{options}{after-help}"
+}
 
 /// For the manual page: `fathom fio --help` is that of fio.
 const FIO_EXAMPLES: &str = "\
@@ -76,57 +101,58 @@ Examples:
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure a directory, file or block device with a suite of tests
+    /// Assess a directory, file, device or simulated volume with a suite of tests
     Bench(Box<bench::BenchArguments>),
-    /// Run fio's command line and job files (also when invoked as `fio`)
-    #[command(after_help = FIO_EXAMPLES)]
+    /// Run fio's command line and job files (also if invoked as `fio`)
+    #[command(after_long_help = FIO_EXAMPLES)]
     Fio {
         /// fio's options; see `fathom fio --help`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FIO OPTIONS")]
         options: Vec<OsString>,
     },
-    /// Sweep block size, queue depth, jobs and pattern to find knees, limits and the crossover block size
+    /// Find limits, knees and the best queue depth over block sizes and depths
     Sweep(Box<sweep::SweepArguments>),
-    /// Identify a volume: limits, burst credits, type
+    /// Find out limits, burst credits and type of a volume
     Identify(Box<identify::IdentifyArguments>),
-    /// Map the device surface: transfer rate, access time, burst rate; file benchmark; scan for unreadable blocks
+    /// Map transfer rate and access time over a device; scan for unreadable blocks
     Surface(Box<surface::SurfaceArguments>),
-    /// Measure the latency of single requests, like ioping (also when invoked as `ioping`)
-    #[command(after_help = format!("Examples:\n  {}", ping::EXAMPLES.join("\n  ")))]
+    /// Measure the latency of single I/Os, like ioping (also if invoked as `ioping`)
+    #[command(after_long_help = format!("Examples:\n  {}", ping::EXAMPLES.join("\n  ")))]
     Ping {
         /// ioping's options and more; see `fathom ping --help`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PING OPTIONS")]
         options: Vec<OsString>,
     },
-    /// Prepare a device or file for a measurement: fill, precondition, touch, trim
+    /// Fill, precondition, touch or trim a target before a measurement
     Prepare(Box<prepare::PrepareArguments>),
-    /// Simulate a load on volumes: rates, latency, burst credits, monthly cost
+    /// Predict rates, latency, burst credits and cost of a load on volumes
     Simulate(Box<simulate::SimulateArguments>),
-    /// Monitor live I/O: rates, sizes, latency, queue depth, and the processes behind it
+    /// Watch live I/O of devices and the processes behind it
     Monitor(Box<monitor::MonitorArguments>),
-    /// List, show and check twins: models of real volumes that `identify --save` makes
+    /// List, show and check twins: models of real volumes
     Twin(twin::TwinCommand),
-    /// Look into observed loads: traces of requests, metrics of operating systems and clouds
+    /// Analyze recorded loads: traces of I/Os, metrics of systems and clouds
     Trace(trace::TraceCommand),
-    /// Advise the cheapest volume for an observed load: latency, burst credits, growth
+    /// Find the cheapest volume for a recorded load or a need
     Advise(Box<advise::AdviseArguments>),
-    /// Look up volume types: limits, prices, and which meet requirements
+    /// Look up volume types: limits, prices, published figures
     Catalog(catalog::CatalogCommand),
-    /// Compare volumes like for like: past runs, files of runs, simulated volumes
+    /// Compare past runs, files of other tools and simulated volumes
     Compare(Box<compare::CompareArguments>),
-    /// Make a report of past runs to open, share or print: HTML with charts, Jupyter, Markdown, CSV, PNG
+    /// Show a past run, or write it as a page, Markdown, CSV, JSON or a chart
     Report(Box<report::ReportArguments>),
-    /// Merge the records of many hosts into one report: totals, variation, outliers, stragglers, shared limits
+    /// Merge the records of many hosts into one report
+    #[command(hide = true)]
     Merge(Box<merge::MergeArguments>),
-    /// Measure from many hosts at once: start ranks, check hosts, scaling
+    /// Measure from many hosts at once, and merge their records
     Fleet(fleet::FleetArguments),
-    /// List, show, export and remove past runs
+    /// List, search, label, export and remove past runs
     History(history::HistoryArguments),
-    /// Serve the history to browsers: search, reports, comparisons, trends, running measurements
+    /// Serve the history to browsers: reports, comparisons, trends, running tests
     Serve(serve::ServeArguments),
-    /// Check what this machine allows, and what would spoil figures
+    /// Check this machine for what would spoil figures
     Doctor(doctor::DoctorArguments),
-    /// Take a tour of the commands on simulated volumes, in some seconds
+    /// Demonstrate the commands on simulated volumes
     Demo(demo::DemoArguments),
     /// Print the script that completes command lines in a shell
     Completions(completions::CompletionsArguments),
@@ -137,15 +163,30 @@ enum Command {
 /// The description of the whole command line, for manual pages and completion; of the commands that read other programs'
 /// command lines it has the options of their tables.
 pub fn command() -> clap::Command {
-    Arguments::command()
+    with_groups(Arguments::command())
         .mut_subcommand("fio", |fio| with_arguments(fio, "fio", fio::arguments()))
         .mut_subcommand("ping", |ping| with_arguments(ping, "ping", ping::arguments()))
+}
+
+fn with_groups(command: clap::Command) -> clap::Command {
+    let help = grouped_help(&command);
+    command.help_template(help).mut_subcommands(with_short_help)
+}
+
+/// Options under headings that are in the short help as well.
+const SHORT: [&str; 3] = ["json", "full", "report"];
+
+/// `-h` has the options of the command alone; those under headings, which it shares with others, are in `--help`.
+fn with_short_help(command: clap::Command) -> clap::Command {
+    let is_shared = |arg: &Arg| arg.get_help_heading().is_some() && !SHORT.contains(&arg.get_id().as_str());
+    let command = command.mut_args(|arg| if is_shared(&arg) { arg.hide_short_help(true) } else { arg });
+    command.mut_subcommands(with_short_help)
 }
 
 /// `command` with other arguments.
 fn with_arguments(command: clap::Command, name: &'static str, arguments: Vec<Arg>) -> clap::Command {
     let text = |text: Option<&StyledStr>| text.cloned().unwrap_or_default();
-    let (about, end) = (text(command.get_about()), text(command.get_after_help()));
+    let (about, end) = (text(command.get_about()), text(command.get_after_long_help()));
     clap::Command::new(name).about(about).after_help(end).disable_help_flag(true).args(arguments)
 }
 
@@ -154,7 +195,7 @@ fn with_arguments(command: clap::Command, name: &'static str, arguments: Vec<Arg
 /// # Errors
 /// What went wrong, with the exit it leads to.
 pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
-    let arguments = match Arguments::try_parse_from(args) {
+    let arguments = match parsed(args) {
         Ok(arguments) => arguments,
         Err(error) => return explain(&error, args),
     };
@@ -185,12 +226,57 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
     }
 }
 
+fn parsed<I: Into<OsString> + Clone>(args: impl IntoIterator<Item = I>) -> Result<Arguments, clap::Error> {
+    let mut command = with_groups(Arguments::command());
+    let mut matches = command.try_get_matches_from_mut(args)?;
+    Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
+/// Options of other commands and tools, and what does the same here: the first that the command has.
+const SYNONYMS: &[(&str, &[&str])] = &[
+    ("--runtime", &["budget", "for"]),
+    ("--time", &["runtime", "budget", "for"]),
+    ("--duration", &["runtime", "budget", "for"]),
+    ("--timeout", &["budget", "runtime"]),
+    ("--output-format", &["format"]),
+    ("--verbose", &["full"]),
+    ("--details", &["full"]),
+    ("--throughput", &["bandwidth", "reach"]),
+    ("--bw", &["bandwidth", "reach"]),
+    ("--slo", &["expect", "latency"]),
+    ("--expect", &["slo", "fail-if", "latency"]),
+    ("--blocksize", &["bs"]),
+    ("--block-size", &["bs"]),
+    ("--depth", &["iodepth"]),
+    ("--qd", &["iodepth"]),
+    ("--jobs", &["numjobs"]),
+];
+
+/// The complaint about an option that goes by another name here.
+fn synonym(error: &clap::Error, args: &[OsString]) -> Option<Complaint> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return None };
+    let (_, names) = SYNONYMS.iter().find(|(word, _)| word == typed)?;
+    let mut command = &command();
+    for word in args.iter().skip(1) {
+        let Some(next) = word.to_str().and_then(|word| command.find_subcommand(word)) else { break };
+        command = next;
+    }
+    let has = |name: &&&str| command.get_arguments().any(|arg| arg.get_long() == Some(name));
+    let name = names.iter().find(has).filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
+    let message = format!("`fathom {}` has no option {typed}", command.get_name());
+    Some(Complaint::usage(message, Some(format!("use --{name}"))))
+}
+
 /// Help and version are answers; everything else is a mistake.
 fn explain(error: &clap::Error, args: &[OsString]) -> Result<Exit, Complaint> {
     use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     if matches!(error.kind(), DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand) {
         output::print_rendered(error)?;
         return Ok(if error.exit_code() == 0 { Exit::Done } else { Exit::Usage });
+    }
+    if let Some(complaint) = synonym(error, args) {
+        return Err(complaint);
     }
     let is_hidden = |word: &OsString| word.to_string_lossy().chars().any(text::is_hidden);
     if !args.iter().any(is_hidden) {
@@ -199,7 +285,7 @@ fn explain(error: &clap::Error, args: &[OsString]) -> Result<Exit, Complaint> {
     }
     // The message quotes what was typed in lines and colours of its own, so what it quotes is cleaned before it is made.
     let cleaned = args.iter().map(|word| OsString::from(text::shown(&word.to_string_lossy()).as_ref()));
-    match Arguments::try_parse_from(cleaned) {
+    match parsed(cleaned) {
         Err(error) if error.use_stderr() => {
             let _ = output::print_rendered(&error);
             Ok(Exit::Usage)
@@ -215,5 +301,49 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn options_of_other_commands_lead_to_those_of_this_one() {
+        let told = |line: &[&str]| {
+            let args: Vec<OsString> = ["fathom"].iter().chain(line).map(OsString::from).collect();
+            let error = parsed(&args).err().unwrap();
+            synonym(&error, &args).and_then(|complaint| complaint.hint)
+        };
+        assert_eq!(told(&["identify", "--runtime=30s", "x"]).as_deref(), Some("use --budget"));
+        assert_eq!(told(&["bench", "--duration", "30s"]).as_deref(), Some("use --runtime"));
+        assert_eq!(told(&["sweep", "--expect=iops>1", "x"]).as_deref(), Some("use --slo"));
+        assert_eq!(told(&["bench", "--no-such-option"]), None);
+    }
+
+    #[test]
+    fn short_help_fits_a_screen() {
+        fn check(command: &mut clap::Command, name: &str) {
+            let help = command.clone().term_width(100).render_help().to_string();
+            // The list of what a command has several of stands with its examples.
+            let lines = if command.has_subcommands() { 0 } else { help.lines().count() };
+            assert!(lines <= 30, "{name} -h has {lines} lines:\n{help}");
+            let names: Vec<String> = command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
+            for sub in names {
+                let name = format!("{name} {sub}");
+                command.find_subcommand_mut(&sub).into_iter().for_each(|sub| check(sub, &name));
+            }
+        }
+        for name in GROUPS.iter().flat_map(|(_, names)| *names).filter(|name| !["fio", "ping"].contains(name))
+        {
+            let mut command = command();
+            command.find_subcommand_mut(name).into_iter().for_each(|sub| check(sub, name));
+        }
+    }
+
+    #[test]
+    fn each_command_is_in_one_group_of_the_help() {
+        let command = command();
+        let mut shown: Vec<&str> =
+            command.get_subcommands().filter(|one| !one.is_hide_set()).map(clap::Command::get_name).collect();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        shown.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(shown, grouped);
     }
 }

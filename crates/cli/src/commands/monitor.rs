@@ -41,7 +41,7 @@ use crate::{keys, output, signals};
 
 /// What `fathom monitor` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct MonitorArguments {
     /// Devices by name or node, or files and directories on them [default: all disks]
     devices: Vec<PathBuf>,
@@ -51,9 +51,9 @@ pub struct MonitorArguments {
     /// Stop after N intervals
     #[arg(long, short, value_parser = clap::value_parser!(u64).range(1..), value_name = "N")]
     count: Option<u64>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "History")]
     keeping: KeepArguments,
     /// Trace single requests (needs root): exact sizes, order, and latency at the device
     #[arg(long)]
@@ -66,7 +66,7 @@ pub struct MonitorArguments {
     to_job: Option<PathBuf>,
     #[command(flatten)]
     recording: RecordingArguments,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Live views")]
     live: LiveArguments,
 }
 

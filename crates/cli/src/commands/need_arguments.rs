@@ -14,34 +14,46 @@ pub struct NeedArguments {
     /// Required IOPS
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..), value_name = "NUMBER")]
     pub iops: Option<u64>,
-    /// Required bandwidth per second: 200MiB; together with --iops it sets the block size
-    #[arg(long, value_parser = rate, value_name = "BYTES")]
+    /// Required bandwidth per second: 200MiB
+    ///
+    /// Together with --iops it sets the block size.
+    #[arg(long = "bandwidth", alias = "throughput", value_parser = rate, value_name = "BYTES")]
     pub throughput: Option<u64>,
     /// Required capacity: 500GiB
     #[arg(long, value_parser = size, value_name = "SIZE")]
     pub size: Option<u64>,
-    /// Block size [default: from the rates, else 4k; 1m with --throughput only]
+    /// Block size [default: from the rates, else 4k]
+    ///
+    /// 1m if only --bandwidth is given.
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     pub bs: Option<u64>,
-    /// Pattern: randread, randwrite, randrw, read, write or rw [default: random, any mix]
+    /// Pattern, as for fio [default: random, any mix]
+    ///
+    /// randread, randwrite, randrw, read, write or rw.
     #[arg(long, value_name = "PATTERN")]
     pub rw: Option<String>,
     /// Percentage of reads in a mix [default: any]
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=100), value_name = "PERCENT")]
     pub rwmixread: Option<u8>,
-    /// Latency objective, checked against published or typical latencies: 'p99<5ms', 'mean<1ms' (repeatable)
+    /// Latency objective: 'p99<5ms', 'mean<1ms' (repeatable)
+    ///
+    /// Checked against published or typical latencies.
     #[arg(long, value_parser = LatencyObjective::parse_recorded, value_name = "OBJECTIVE")]
     pub latency: Vec<LatencyObjective>,
-    /// Time under load per hour, day or week, so that burst credits may serve it: 30m/day
+    /// Time under load, so that burst credits may serve it: 30m/day
+    ///
+    /// Per hour, day or week.
     #[arg(long, value_parser = burst, value_name = "TIME/PERIOD")]
     pub burst: Option<(Nanos, Nanos)>,
     /// Required IOPS between bursts
     #[arg(long, requires = "burst", value_name = "NUMBER")]
     pub baseline_iops: Option<u64>,
-    /// Instance that the volume is attached to, whose limits apply as well: m6i.large
+    /// Instance whose limits apply as well: m6i.large
     #[arg(long, value_name = "INSTANCE")]
     pub instance: Option<String>,
-    /// Requirements of a workload profile (see `fathom bench --profile list`); other options override them
+    /// Needs of a workload profile, such as postgresql
+    ///
+    /// `fathom bench --profile list` has their names. Other options override them.
     #[arg(long)]
     pub profile: Option<String>,
 }

@@ -28,7 +28,7 @@ use crate::{output, store};
 
 /// What `fathom prepare` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct PrepareArguments {
     /// Block device, file, or file to create (with --size)
     target: PathBuf,

@@ -33,19 +33,21 @@ use crate::output;
 
 /// What `fathom report` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct ReportArguments {
     /// Runs, named as for `fathom compare`; several are compared first
     #[arg(default_value = "last", num_args = 1..=MAX_SOURCES, value_name = "RUN")]
     sources: Vec<String>,
-    /// Write to this file, whose ending chooses the format; - is standard output
-    /// [default: standard output of a pipe, else fathom-report.html]
+    /// Write to this file, whose ending chooses the format; - is standard output [default: text on standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Format: html, text, markdown, csv, jsonl or json; of a chart svg or png [default: as the file ends, else html
+    /// Format: html, text, markdown, csv, jsonl or json; of a chart svg or png [default: as the file ends, else text
     /// or svg]
     #[arg(long, value_name = "FORMAT")]
     format: Option<ReportFormat>,
+    /// Print the full report: every section, finding and note
+    #[arg(long)]
+    full: bool,
     // Help with the kinds of both lists, so that a new chart is in it.
     #[arg(long, value_name = "KIND", help = chart_help())]
     chart: Option<String>,
@@ -59,7 +61,7 @@ pub struct ReportArguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  fathom report                          the newest run as fathom-report.html
+  fathom report                          the newest run; --full has everything
   fathom report 17 -o volume.html        run 17; the page opens offline and loads nothing
   fathom report 12 17 -o before.html     both, compared first
   fathom report last -o issue.md         Markdown, to paste into an issue or a chat
@@ -81,12 +83,14 @@ impl ReportArguments {
         match &self.output {
             Some(path) if path.as_os_str() == "-" => None,
             Some(path) => Some(path.clone()),
-            None if matches!(self.format, Some(ReportFormat::Other(_))) || !output::stdout_is_seen() => None,
-            None => Some(PathBuf::from(match (self.format, self.is_chart()) {
-                (Some(ReportFormat::Chart(PictureFormat::Png)), _) => "fathom-chart.png",
-                (_, true) => "fathom-chart.svg",
-                _ => "fathom-report.html",
-            })),
+            None if !output::stdout_is_seen() => None,
+            // A page or a picture is nothing for a terminal.
+            None => match (self.format, self.is_chart()) {
+                (Some(ReportFormat::Chart(PictureFormat::Png)), _) => Some("fathom-chart.png".into()),
+                (_, true) => Some("fathom-chart.svg".into()),
+                (Some(ReportFormat::Html), _) => Some("fathom-report.html".into()),
+                _ => None,
+            },
         }
     }
 
@@ -97,14 +101,17 @@ impl ReportArguments {
     fn format_for(&self, destination: Option<&Path>) -> Result<ReportFormat, Complaint> {
         let of_file = destination.and_then(ReportFormat::of_file);
         let svg = ReportFormat::Chart(PictureFormat::Svg);
-        let usual = if self.is_chart() { svg } else { ReportFormat::Html };
+        let usual = match (self.is_chart(), &self.output) {
+            (true, _) => svg,
+            // A file without an ending is a page.
+            (false, Some(path)) if path.as_os_str() != "-" => ReportFormat::Html,
+            (false, _) => ReportFormat::Other(Format::Text),
+        };
         let format = self.format.or(of_file);
         if let (None, Some(path)) = (format, destination)
             && path.extension().is_some()
         {
-            let message = format!("the ending of {} is no format", path.display());
-            let hint = "end it in .html, .md, .csv, .json, .jsonl, .txt, .svg or .png, or use --format";
-            return Err(Complaint::usage(message, Some(hint.to_owned())));
+            return Err(unsupported(path));
         }
         match (format.unwrap_or(usual), &self.chart) {
             (ReportFormat::Chart(_), None) => Err(Complaint::usage(
@@ -137,7 +144,13 @@ pub fn run(arguments: ReportArguments, command: &[OsString]) -> Result<Exit, Com
     destination.iter().try_for_each(|path| check(path))?;
     let names = arguments.sources.clone();
     let sources = SourceReader::new(names, arguments.history.clone(), words(command)).read()?;
-    let style = Style { show_fio: true, units: arguments.units, ..output::style() };
+    let is_text = format == ReportFormat::Other(Format::Text);
+    let style = Style {
+        show_fio: arguments.full || !is_text,
+        is_full: arguments.full,
+        units: arguments.units,
+        ..output::style()
+    };
     let report = Report::new(&sources)?;
     let text = match (format, &arguments.chart) {
         (ReportFormat::Html, _) => html::render(&report.page(), &style).into_bytes(),
@@ -182,6 +195,55 @@ pub fn file_of(
     })
 }
 
+/// Says whether a report can be written to `path`, before anything is measured for it.
+///
+/// # Errors
+/// It cannot, or its ending stands for no report.
+pub fn check_report(path: &Path) -> Result<(), Complaint> {
+    check_report_name(path)?;
+    check(path)
+}
+
+/// Says whether `path` is the name of a report.
+///
+/// # Errors
+/// Its ending stands for none.
+pub fn check_report_name(path: &Path) -> Result<(), Complaint> {
+    match ReportFormat::of_file(path) {
+        Some(ReportFormat::Html | ReportFormat::Other(_)) => Ok(()),
+        Some(ReportFormat::Chart(_)) => {
+            let hint = "`fathom report last --chart KIND -o FILE` draws one chart afterwards".to_owned();
+            Err(Complaint::usage(format!("{} would be a chart, not a report", path.display()), Some(hint)))
+        }
+        None => Err(unsupported(path)),
+    }
+}
+
+/// The complaint about a file whose ending stands for no format.
+fn unsupported(path: &Path) -> Complaint {
+    let message = match path.extension() {
+        Some(ending) => format!("unsupported output format: .{}", ending.to_string_lossy()),
+        None => format!("{} has no ending that names a format", path.display()),
+    };
+    let hint = "end it in .html, .md, .csv, .json, .jsonl or .txt; of a chart .svg or .png";
+    Complaint::usage(message, Some(hint.to_owned()))
+}
+
+/// Writes the report of one run in the format that the ending of the file stands for.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_report(path: &Path, record: &RunRecord, style: &Style) -> Result<(), Complaint> {
+    let Some(ReportFormat::Other(format)) = ReportFormat::of_file(path) else {
+        return write_page(path, record, style);
+    };
+    // A file is no terminal.
+    let style = Style { colour: false, ..style.clone() };
+    let mut text = Vec::new();
+    output::write_to(&mut text, |out| shown::show(record, &style, format, out))?;
+    write(path, &text)
+}
+
 /// Says whether a page can be written to `path`, before anything is measured for it.
 ///
 /// # Errors
@@ -195,13 +257,12 @@ pub fn check_page(path: &Path) -> Result<(), Complaint> {
 ///
 /// # Errors
 /// Its ending is that of another format.
-pub fn check_page_name(path: &Path) -> Result<(), Complaint> {
+fn check_page_name(path: &Path) -> Result<(), Complaint> {
     if ReportFormat::of_file(path) == Some(ReportFormat::Html) {
         return Ok(());
     }
-    let message = format!("--report writes a page, and {} does not end in .html", path.display());
-    let hint = "`fathom report last -o FILE` writes other formats afterwards";
-    Err(Complaint::usage(message, Some(hint.to_owned())))
+    let message = format!("{} would be a page with charts, whose name ends in .html", path.display());
+    Err(Complaint::usage(message, Some("name it page.html, or use --format for other formats".to_owned())))
 }
 
 fn check(path: &Path) -> Result<(), Complaint> {
@@ -270,7 +331,7 @@ impl Report<'_> {
                 if *runs > 1 {
                     let note = format!("This is the newest of {runs} runs.");
                     view.sections
-                        .insert(0, Section { title: String::new(), blocks: vec![Block::note(note)] });
+                        .insert(0, Section { blocks: vec![Block::note(note)], ..Section::default() });
                 }
                 view
             }

@@ -51,28 +51,30 @@ impl KeepArguments {
 /// The options of commands that run tests.
 #[derive(Args)]
 pub struct RunArguments {
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     pub form: FormatArguments,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "History")]
     keeping: KeepArguments,
     /// Do not keep the run [default: measured runs are kept, simulated ones are not]
-    #[arg(long, conflicts_with_all = ["history", "keep"])]
+    #[arg(long, help_heading = "History", conflicts_with_all = ["history", "keep"])]
     no_history: bool,
-    /// Write the report as a page with charts as well; `fathom report` makes one of any past run
-    #[arg(long, value_name = "FILE.html")]
+    /// Write the report to a file as well; its ending chooses the format
+    ///
+    /// .html is a page with charts, .md Markdown, .json the document. `fathom report` writes them of any past run.
+    #[arg(short = 'o', long = "output", alias = "report", help_heading = "Output", value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Use the page cache, for file systems without direct I/O
-    #[arg(long)]
+    #[arg(long, help_heading = "I/O")]
     buffered: bool,
     /// I/O engine: io_uring, libaio, psync, ... [default: io_uring]
-    #[arg(long)]
+    #[arg(long, help_heading = "I/O")]
     engine: Option<String>,
     /// Seed of all random choices, to repeat a run exactly
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, help_heading = "I/O", value_name = "NUMBER")]
     seed: Option<u64>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Live views")]
     pub live: LiveArguments,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Catalogue")]
     pub catalog: CatalogArguments,
 }
 

@@ -43,7 +43,7 @@ const LIMITS: Limits =
 
 /// What `fathom serve` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct ServeArguments {
     /// Address and port to listen on; readers need a token unless it is a loopback address
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:9798")]

@@ -26,7 +26,7 @@ use crate::{keys, signals};
 
 /// What `fathom simulate` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES, group = ArgGroup::new("load").required(true))]
+#[command(after_long_help = EXAMPLES, group = ArgGroup::new("load").required(true))]
 pub struct SimulateArguments {
     /// Volumes to simulate, one by one: ID?size=50GiB&…, an ID of `fathom catalog list`, or custom?iops=3000&…
     #[arg(required = true, value_name = "VOLUME")]
@@ -46,9 +46,9 @@ pub struct SimulateArguments {
     /// Simulated time: 90, 30m, 24h, 7d [default: 24h; for a trace its length]
     #[arg(long = "for", value_parser = length, value_name = "TIME")]
     length: Option<Nanos>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "History")]
     keeping: KeepArguments,
     /// Additional volume types [default: FATHOM_CATALOG, else fathom/volumes.toml in ~/.config]
     #[arg(long, value_name = "FILE")]

@@ -25,12 +25,11 @@ use crate::{output, store};
 
 /// What `fathom surface` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct SurfaceArguments {
-    /// Block device, file, directory (for a temporary test file) or simulated volume
-    /// (sim:ID?size=50GiB)
+    /// Directory, file, block device or simulated volume (sim:ID?size=50GiB)
     target: PathBuf,
-    /// Run only these parts: transfer, saturated, access, burst, file [default: all but file; all in a directory]
+    /// Run only these parts [default: all; file only in a directory]
     #[arg(long, value_delimiter = ',', value_parser = ["transfer", "saturated", "access", "burst", "file"], value_name = "PART,...")]
     only: Vec<String>,
     /// Read every block once and list unreadable sectors and slow blocks
@@ -45,7 +44,9 @@ pub struct SurfaceArguments {
     /// Block size of the transfer part: 512 to 8m [default: 64k]
     #[arg(long, value_parser = block, value_name = "SIZE")]
     bs: Option<u64>,
-    /// Order of the positions: random (separates effects of time from those of position), ascending or descending
+    /// Order of the positions: random, ascending or descending
+    ///
+    /// A random order separates effects of time from those of position.
     #[arg(long, value_parser = order, default_value = "random", value_name = "ORDER")]
     order: VisitOrder,
     /// Queue depth of the saturated and file parts
@@ -54,14 +55,15 @@ pub struct SurfaceArguments {
     /// Time limit: 90, 3m, 1h [default: 1m, with the file benchmark 2m]
     #[arg(long, value_parser = time_for("a surface", 2), value_name = "TIME")]
     budget: Option<Nanos>,
-    /// Range from the start of the target, or size of the test file: 512m, 10g, 200MB
+    /// Size of the test file, or of the range to use: 512m, 10g, 200MB
     #[arg(long, value_parser = parse_capacity)]
     size: Option<u64>,
     /// Data pattern of the file benchmark: random, zero or mixed
     #[arg(long, value_parser = content, default_value = "random", value_name = "PATTERN")]
     pattern: Content,
-    /// Allow --write and the write rows of the file benchmark on this block device or file, which must be the target;
-    /// destroys its data
+    /// Allow writes to this device or file: destroys its data
+    ///
+    /// It must be the target.
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
     #[command(flatten)]
@@ -106,15 +108,17 @@ pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Co
     let budget = (!plan.settings.scan).then_some(plan.settings.budget);
     let layout_time = plan.site.layout_time;
     // A scan is one measurement in many parts.
-    let rows = budget.map(|_| RowPrinter::new(ROWS, RunRecord::default(), &measuring.form));
+    let is_simulated = plan.site.target.is_simulated();
+    let rows =
+        budget.map(|_| RowPrinter::new(ROWS, RunRecord::default(), &measuring.form).silent_if(is_simulated));
     let printed = rows.clone();
     let (_, exit) = measuring.run(
         move |control, observer| surface(&plan, &mut plan.site.session().controlled(control), observer),
         StepCourse::new(layout_time, budget, rows.clone()),
         rows,
         move |record, style, format, out| {
-            let is_printed = printed.as_ref().map(|rows| rows.finish(record, style, out)).transpose()?;
-            if is_printed == Some(true) { Ok(()) } else { shown::show(record, style, format, out) }
+            let is_printed = printed.as_ref().is_some_and(|rows| rows.has_all(record));
+            if is_printed { Ok(()) } else { shown::show(record, style, format, out) }
         },
     )?;
     Ok(exit)

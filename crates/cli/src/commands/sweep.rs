@@ -31,18 +31,21 @@ use crate::{output, ranks, store};
 
 /// What `fathom sweep` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct SweepArguments {
-    /// Directory (for a temporary test file), file, block device or simulated volume
-    /// (sim:ID?size=50GiB)
+    /// Directory, file, block device or simulated volume (sim:ID?size=50GiB)
     target: PathBuf,
     /// Patterns: randread, read, randwrite, write
     #[arg(long, value_delimiter = ',', value_parser = pattern, default_value = "randread", value_name = "PATTERN,...")]
     rw: Vec<AccessPattern>,
-    /// Block sizes: a range (4k-1m) or a list (4k,8k,64k) [default: 4k-256k, and more as needed]
+    /// Block sizes: a range (4k-1m) or a list (4k,64k) [default: 4k-256k]
+    ///
+    /// Without it further sizes are measured as needed to find the crossover.
     #[arg(long, value_parser = blocks, value_name = "SIZES")]
     bs: Option<Axis>,
-    /// Queue depths per job: a range (1-64) or a list (1,8,32)
+    /// Queue depths: a range (1-64) or a list (1,8,32)
+    ///
+    /// Of each job.
     #[arg(long, value_parser = depth_axis, default_value = "1-256", value_name = "DEPTHS")]
     iodepth: Axis,
     /// Numbers of jobs to sweep
@@ -51,27 +54,35 @@ pub struct SweepArguments {
     /// Time limit: 90, 3m, 1h
     #[arg(long, value_parser = time_for("a sweep", 5), default_value = "3m", value_name = "TIME")]
     budget: Nanos,
-    /// Find the highest rate within this latency, closed and open loop: 'p99<5ms', 'mean<=800us'
+    /// Find the highest rate within this latency: 'p99<5ms'
+    ///
+    /// In a closed loop, then with I/Os at random times: 'p99<5ms', 'mean<=800us'.
     #[arg(long, value_parser = LatencyObjective::parse_recorded, value_name = "OBJECTIVE")]
     slo: Option<LatencyObjective>,
-    /// Find the lowest queue depth that reaches this rate: 'iops>=5000', 'bytes_per_second>=200MiB'
+    /// Find the lowest queue depth for a rate: 'iops>=5000'
+    ///
+    /// Or for a bandwidth: 'bytes_per_second>=200MiB'.
     #[arg(long, value_parser = RateGoal::parse, value_name = "RATE")]
     reach: Option<RateGoal>,
     /// Exit with 4 if a goal is inconclusive and none is missed
-    #[arg(long)]
+    #[arg(help_heading = "Limits of the run", long)]
     strict: bool,
-    /// Resume the interrupted last sweep of this target; repeat its other options
+    /// Resume the interrupted last sweep of this target
+    ///
+    /// Repeat its other options.
     #[arg(long, conflicts_with = "no_history")]
     resume: bool,
     /// Size of the test file, or of the range to use: 512m, 10g, 200MB
     #[arg(long, value_parser = parse_capacity)]
     size: Option<u64>,
-    /// Allow write patterns on this block device or file, which must be the target; destroys its data
+    /// Allow writes to this device or file: destroys its data
+    ///
+    /// It must be the target.
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
     #[command(flatten)]
     run: RunArguments,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Many hosts")]
     fleet: FleetArguments,
 }
 
@@ -145,7 +156,8 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
     let earlier = if resume { earlier(&mut plan, &measuring.place)? } else { Vec::new() };
     measuring.announce_as_rank(|out| plan_text(&plan, out))?;
     let (budget, layout_time) = (plan.settings.budget, plan.site.layout_time);
-    let rows = RowPrinter::new(ROWS, RunRecord::default(), &measuring.form).silent_if(led.is_some());
+    let rows = RowPrinter::new(ROWS, RunRecord::default(), &measuring.form)
+        .silent_if(led.is_some() || plan.site.target.is_simulated());
     let printed = rows.clone();
     let (record, exit) = measuring.run(
         move |control, observer| {
@@ -158,7 +170,7 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
         StepCourse::new(layout_time, Some(budget), Some(rows.clone())),
         Some(rows),
         move |record, style, format, out| {
-            if printed.finish(record, style, out)? { Ok(()) } else { shown::show(record, style, format, out) }
+            if printed.has_all(record) { Ok(()) } else { shown::show(record, style, format, out) }
         },
     )?;
     let result = assess(&record);

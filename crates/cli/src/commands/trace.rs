@@ -38,7 +38,7 @@ enum TraceAction {
 
 /// What `fathom trace info` takes.
 #[derive(Args)]
-#[command(after_help = INFO_EXAMPLES)]
+#[command(after_long_help = INFO_EXAMPLES)]
 struct InfoArguments {
     /// Recording (- for standard input); the format follows from its content
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -46,7 +46,7 @@ struct InfoArguments {
     /// Device of a recording that has several; of an iolog, one of its files
     #[arg(long = "device", value_name = "NAME")]
     trace_device: Option<String>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
 }
 

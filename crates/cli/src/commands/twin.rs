@@ -46,7 +46,7 @@ enum TwinAction {
     /// Show the limits, burst credits and latencies of a twin
     Show(NamedArguments),
     /// Remove a twin
-    #[command(after_help = REMOVE_EXAMPLES)]
+    #[command(after_long_help = REMOVE_EXAMPLES)]
     Remove {
         /// Name of the twin
         name: String,
@@ -54,7 +54,7 @@ enum TwinAction {
 }
 
 #[derive(Args)]
-#[command(after_help = CHECK_EXAMPLES)]
+#[command(after_long_help = CHECK_EXAMPLES)]
 struct CheckArguments {
     /// Name of the twin
     name: String,
@@ -95,18 +95,18 @@ Examples:
 Exit status: 0 agrees or inconclusive, 1 failed, 2 usage, 3 differs, 4 with --strict inconclusive, 130 interrupted.";
 
 #[derive(Args)]
-#[command(after_help = LIST_EXAMPLES)]
+#[command(after_long_help = LIST_EXAMPLES)]
 struct ListArguments {
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
 }
 
 #[derive(Args)]
-#[command(after_help = SHOW_EXAMPLES)]
+#[command(after_long_help = SHOW_EXAMPLES)]
 struct NamedArguments {
     /// Name of the twin
     name: String,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
 }
 

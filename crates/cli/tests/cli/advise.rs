@@ -84,7 +84,7 @@ fn what_makes_no_sense_is_refused() {
         (&[&log, "--growth", "0x"], "is not a factor"),
         (&[&log, "--expect", "p97<5ms"], "is not predicted"),
         (&[&log, "--candidate", "aws-gp4"], "unknown volume type 'aws-gp4'"),
-        (&[&log, "--report", "advice.txt"], "does not end in .html"),
+        (&[&log, "--report", "advice.txt"], "whose name ends in .html"),
         (&["--json"], "no load given"),
     ];
     for (args, expected) in cases {

@@ -103,7 +103,7 @@ fn runs_of_the_history_are_repetitions_of_one_source(dir: &Path) {
     for (args, expected) in
         [(["last~1", "last"], ["run 5", "run 6"]), (["label:volume=a~0", "6"], ["run 5", "run 6"])]
     {
-        let text = compare(&args).quietly().stdout;
+        let text = compare(&[&args[..], &["--full"]].concat()).quietly().stdout;
         assert!(expected.iter().all(|run| text.contains(run)) && text.contains("single"), "{text}");
     }
     for (condition, strict, code) in [
@@ -125,7 +125,7 @@ fn runs_of_the_history_are_repetitions_of_one_source(dir: &Path) {
     // Exports are sources too, several runs in one file.
     let exported = run_with_history(dir, &["history", "export", "2", "4", "6"]).quietly().stdout;
     std::fs::write(dir.join("b.jsonl"), exported).unwrap();
-    let text = compare(&["1,3,5", "b.jsonl"]).quietly().stdout;
+    let text = compare(&["1,3,5", "b.jsonl", "--full"]).quietly().stdout;
     assert!(text.contains("worse") && text.contains("b.jsonl (3)"), "{text}");
 }
 
@@ -182,7 +182,7 @@ fn an_order_that_differs_by_less_than_counts_does_not_reverse() {
     };
     let near = of("sim:custom?iops=2970&latency=500us", "--runs=1");
     assert!(near.iter().all(|sentence| !sentence.contains("reverses")), "{near:?}");
-    let equal = "While burst credits last, for 31 min 35 s, the rates of B and A differ by no more than 3 %.";
+    let equal = "While burst credits last, for 31 min 35 s: no difference above 3 % between B and A.";
     assert_eq!(near.last().map(String::as_str), Some(equal));
     let far = of("sim:custom?iops=2500&latency=500us", "--runs=1");
     assert!(far.iter().any(|sentence| sentence.contains("reverses, for 31 min 35 s: A")), "{far:?}");
@@ -379,7 +379,7 @@ fn tables_say_what_they_know() {
                  x,iops,~1600,,,,,\n";
     std::fs::write(dir.path().join("a.csv"), table).unwrap();
     std::fs::write(dir.path().join("b.csv"), "test,metric,value,unit\nx,iops,1700,\n").unwrap();
-    let text = run(dir.path(), &["compare", "a.csv", "b.csv"]).quietly().stdout;
+    let text = run(dir.path(), &["compare", "--full", "a.csv", "b.csv"]).quietly().stdout;
     for part in [
         "A, t: 1,020 IOPS at the stated mean latency take 21 outstanding I/Os, and the test has 1",
         "A, u: 5,920 IOPS at the stated mean latency keep the device busy for 0.1 % of the time",
@@ -434,7 +434,7 @@ fn surfaces_are_compared_by_their_summaries() {
     run(dir.path(), &["bench", "--quick", "--only=rand-read", "sim:aws-gp3", "--history=h.db"]).quietly();
     let compared =
         |args: &[&str]| run(dir.path(), &[&["compare", "--history=h.db"], args].concat()).quietly().stdout;
-    let text = compared(&["1", "2"]);
+    let text = compared(&["1", "2", "--full"]);
     for part in ["Surfaces\n", "mean rate", "access time, mean", "rate at 0-10 %", "rate at 90-100 %", "B/A"]
     {
         assert!(text.contains(part), "{part:?} is not in {text}");
@@ -444,7 +444,7 @@ fn surfaces_are_compared_by_their_summaries() {
     assert_eq!(document["tests"], serde_json::json!([]));
     let rate = |at: usize| document["surfaces"][at]["transfer_rate"]["mean"].as_f64().unwrap() / 1_048_576.0;
     assert!((rate(0) - 100.0).abs() < 5.0 && (rate(1) - 50.0).abs() < 3.0, "{document:#}");
-    let mixed = compared(&["1", "3"]);
+    let mixed = compared(&["--full", "1", "3"]);
     assert!(mixed.contains("Surfaces\n") && mixed.contains("rand-read"), "{mixed}");
     // A model runs the tests of the sources, of which the places of a surface are none.
     let modelled = compared(&["1", "3", "sim:aws-gp2?size=20GiB"]);
@@ -460,7 +460,7 @@ fn sources_without_a_use_are_named_once() {
     bench("--only=rand-read,commit");
     bench("--only=rand-read,commit");
     run(dir.path(), &["surface", "sim:aws-gp3", "--budget=20s", "--history=h.db"]).quietly();
-    let text = run(dir.path(), &["compare", "1", "2", "3", "--history=h.db"]).quietly().stdout;
+    let text = run(dir.path(), &["compare", "--full", "1", "2", "3", "--history=h.db"]).quietly().stdout;
     let uses =
         text.split("Workload suitability\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
     assert!(uses.contains("No use was measured on C."), "{uses}");

@@ -250,10 +250,10 @@ fn a_page_that_cannot_be_written_is_refused_before_anything_is_prepared() {
     let dir = scratch();
     let words = |page| ["bench", "--fleet", "--fleet-out=out", "--no-history", "--report", page, VOLUME];
     // No rank joins for a page of another format.
-    let (ended, aborts) = launch(dir.path(), 2, &words("page.txt"), alike);
+    let (ended, aborts) = launch(dir.path(), 2, &words("page.xyz"), alike);
     for rank in &ended {
         assert_eq!(rank.code, Some(2), "{ended:?}");
-        assert!(rank.stderr.contains("page.txt does not end in .html"), "{ended:?}");
+        assert!(rank.stderr.contains("unsupported output format: .xyz"), "{ended:?}");
     }
     let (left, more) = launch(dir.path(), 2, &words("nowhere/page.html"), alike);
     assert!(left.iter().all(|rank| rank.code == Some(1)), "{left:?}");

@@ -198,7 +198,7 @@ fn output_of_other_programs_is_imported_shown_and_listed(dir: &Path) {
     // The same source is the same run.
     let again = run(dir, &["history", "import", "fio.txt"]).quietly().stdout;
     assert!(again.starts_with("Already in the history as run 1: fio.txt"), "{again}");
-    let shown = run(dir, &["history", "show"]).quietly().stdout;
+    let shown = run(dir, &["history", "show", "--full"]).quietly().stdout;
     for expected in [
         "bw-test",
         "191*",
@@ -233,7 +233,7 @@ fn imported_tests_ran_together_only_where_the_output_says_so() {
         std::fs::write(dir.path().join(file), text).unwrap();
         let import = ["history", "import", file, "--history", "h.db"];
         run(dir.path(), &import).quietly();
-        run(dir.path(), &["history", "show", "--history", "h.db"]).quietly().stdout
+        run(dir.path(), &["history", "show", "--full", "--history", "h.db"]).quietly().stdout
     };
     let job = |name: &str, group: u32| {
         format!(

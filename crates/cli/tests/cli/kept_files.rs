@@ -29,7 +29,7 @@ const BASES: &[(&str, &[&str])] = &[
     ("catalog fit", &["--iops=1000"]),
     ("compare", &["one.json", "two.json"]),
     ("report", &["one.json"]),
-    ("merge", &["one.json", "two.json"]),
+    ("fleet merge", &["one.json", "two.json"]),
     ("fleet scaling", &["one.json", "two.json"]),
     ("history export", &[]),
     ("man", &[]),
@@ -75,7 +75,12 @@ fn commands(dir: &Path, path: &[&str], found: &mut Vec<Described>) {
         options: help.lines().filter_map(file_option).collect(),
         has_history: help.contains("--history <"),
     });
-    let list = help.split_once("\nCommands:\n").map_or("", |(_, rest)| rest.split("\n\n").next().unwrap());
+    let list = match help.split_once("\nCommands:\n") {
+        Some((_, rest)) => rest.split("\n\n").next().unwrap(),
+        // The help of the program has its commands in groups.
+        None if path.is_empty() => help.split("\nOptions:\n").next().unwrap(),
+        None => "",
+    };
     for line in list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   ")) {
         let name = line.split_whitespace().next().unwrap();
         if name != "help" {

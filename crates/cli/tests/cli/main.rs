@@ -37,6 +37,7 @@ mod partial_records;
 mod report;
 mod scale;
 mod schedule;
+mod screens;
 mod serve;
 mod shell;
 mod shown_again;

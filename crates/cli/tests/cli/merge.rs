@@ -218,13 +218,21 @@ fn a_merged_run_is_a_run() {
         let file = bench(dir.path(), rank, 2, VOLUME);
         on_host(dir.path(), &file, host, 1_700_000_000_000 + u64::from(rank) * 250);
     }
-    let words =
-        ["merge", "rank-0.json", "rank-1.json", "-o", "fleet.json", "--report=fleet.html", "--history=m.db"];
+    let words = [
+        "merge",
+        "rank-0.json",
+        "rank-1.json",
+        "-o",
+        "fleet.json",
+        "--report=fleet.html",
+        "--history=m.db",
+        "--full",
+    ];
     let merged = run(dir.path(), &words).quietly();
     assert!(merged.stdout.contains("Kept as run 1."), "{}", merged.stdout);
     assert!(merged.stdout.contains("250 ms"), "{}", merged.stdout);
     let report = merged.stdout.split("\nKept as run").next().unwrap();
-    let shown = run(dir.path(), &["history", "--history=m.db", "show"]).quietly();
+    let shown = run(dir.path(), &["history", "--history=m.db", "show", "--full"]).quietly();
     assert_eq!(shown.stdout.trim_end(), report.trim_end());
     let page = std::fs::read_to_string(dir.path().join("fleet.html")).unwrap();
     assert!(page.contains("Hosts: rand-read") && page.contains("Variation between hosts"));
@@ -270,7 +278,7 @@ fn names_of_hosts_stay_text() {
         let file = bench(dir.path(), rank, 2, VOLUME);
         on_host(dir.path(), &file, host, 1_700_000_000_000);
     }
-    let merged = run(dir.path(), &["merge", "--no-history", "--report=p.html", "."]).quietly();
+    let merged = run(dir.path(), &["merge", "--no-history", "--full", "--report=p.html", "."]).quietly();
     assert!(!merged.stdout.contains('\u{1b}') && merged.stdout.contains("a\\x1b[31m"), "{}", merged.stdout);
     let page = std::fs::read_to_string(dir.path().join("p.html")).unwrap();
     assert!(!page.contains("<script>b"));

@@ -19,7 +19,7 @@ fn imported(dir: &Path, record: &Value) -> (String, String) {
     std::fs::write(dir.join("record.json"), record.to_string()).unwrap();
     std::fs::remove_file(dir.join("other.db")).ok();
     let import = run(dir, &["history", "--history=other.db", "import", "record.json"]);
-    let shown = run(dir, &["history", "--history=other.db", "show"]);
+    let shown = run(dir, &["history", "--history=other.db", "show", "--full"]);
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     (words(&import.stderr), words(&shown.stdout))
 }

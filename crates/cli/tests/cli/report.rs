@@ -102,8 +102,17 @@ fn a_bench_writes_the_same_page_that_its_run_has_later() {
     let missing = run(dir.path(), &[&BENCH[..], &["--report", "no/such/page.html"]].concat());
     assert_eq!((missing.code, missing.stdout.as_str()), (Some(1), ""), "{}", missing.stderr);
     assert!(missing.stderr.contains("cannot write no/such/page.html"), "{}", missing.stderr);
-    let other = run(dir.path(), &[&BENCH[..], &["--report", "now.md"]].concat());
-    assert!(other.code == Some(2) && other.stderr.contains("does not end in .html"), "{}", other.stderr);
+    for (name, told) in
+        [("now.svg", "now.svg would be a chart"), ("now.xyz", "unsupported output format: .xyz")]
+    {
+        let other = run(dir.path(), &[&BENCH[..], &["-o", name]].concat());
+        assert!(other.code == Some(2) && other.stderr.contains(told), "{}", other.stderr);
+    }
+    // The ending chooses the format.
+    let json = run(dir.path(), &[&BENCH[..], &["-o", "now.json", "--json"]].concat()).quietly();
+    let members = |text: &str| serde_json::from_str::<Value>(text).unwrap()["tests"].clone();
+    let written = std::fs::read_to_string(dir.path().join("now.json")).unwrap();
+    assert_eq!(members(&json.stdout), members(&written));
     for other in [&["--against", "sim:aws-gp3"][..], &["--every", "1h", "--for", "2h"]] {
         let refused = run(dir.path(), &[&BENCH[..], &["--report", "now.html"], other].concat());
         assert_eq!(refused.code, Some(2), "{}", refused.stderr);
@@ -137,7 +146,7 @@ fn several_runs_are_compared_first() {
     run(dir.path(), &BENCH).succeeded();
     run(dir.path(), &["report", "1", "sim:aws-gp3", "-o", "both.html"]).succeeded();
     let both = std::fs::read_to_string(dir.path().join("both.html")).unwrap();
-    let places = ["<h2>Conclusion</h2>", "<h2>Charts</h2>", "<h2>A: Summary</h2>", "<h2>B: Summary</h2>"];
+    let places = ["class=\"verdict\"", "<h2>Charts</h2>", "<h2>A: Summary</h2>", "<h2>B: Summary</h2>"];
     let places = places.map(|part| both.find(part).unwrap_or_else(|| panic!("{part} is missing")));
     assert!(places.is_sorted(), "{places:?}");
     assert!(!both.contains("<h2></h2>"));
@@ -161,9 +170,11 @@ fn the_ending_of_the_file_chooses_the_format() {
         // To a pipe as well.
         assert_eq!(run(dir.path(), &["report", "--chart", kind]).quietly().stdout, svg);
     }
-    assert!(run(dir.path(), &["report"]).quietly().stdout.starts_with("<!doctype html>"));
+    assert!(run(dir.path(), &["report", "--format=html"]).quietly().stdout.starts_with("<!doctype html>"));
+    let text = run(dir.path(), &["report", "--full"]).quietly().stdout;
+    assert!(text.starts_with("sim:aws") && text.contains("\nFindings\n"), "{text}");
     for (arguments, told) in [
-        (&["-o", "a.xyz"][..], "end it in .html"),
+        (&["-o", "a.xyz"][..], "unsupported output format: .xyz"),
         (&["-o", "a.jpg", "--chart", "time"], "end it in .html"),
         (&["-o", "a.svg"], "--chart overview"),
         (&["-o", "a.png"], "--chart overview"),

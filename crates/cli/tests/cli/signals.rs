@@ -195,11 +195,11 @@ fn a_comparison_that_is_broken_off_keeps_its_blocks() {
     signal(&child, rustix::process::Signal::INT);
     let ended = finish(child);
     assert_eq!(ended.code, Some(130), "{ended:?}");
-    assert!(ended.stdout.contains("Verdict\n  rand-read: "), "{}", ended.stdout);
+    assert!(ended.stdout.contains("  Verdict ") && ended.stdout.contains("rand-read: "), "{}", ended.stdout);
     let compared = ["compare", "tag:against-1-a", "tag:against-1-b", "--history", "h.db"];
     let compared = run(dir.path(), &compared).quietly().stdout;
     let verdict =
-        |text: &str| text.split("Conclusion").next().unwrap().split("Verdict").nth(1).unwrap().to_owned();
+        |text: &str| text.split("  Result ").next().unwrap().split("  Verdict ").nth(1).unwrap().to_owned();
     assert_eq!(verdict(&compared), verdict(&ended.stdout));
     assert!(files_in(&dir.path().join("a")).is_empty() && files_in(&dir.path().join("b")).is_empty());
 }

@@ -222,7 +222,7 @@ fn the_history_keeps_the_target_as_typed() {
     targets.sort_unstable();
     assert_eq!(targets, [GP2, "sim:custom?iops=100"]);
     for (run_id, text) in [("1", "a simulated volume ("), ("2", "ioengine=sim")] {
-        let shown = run(dir.path(), &["history", "show", run_id]).quietly().stdout;
+        let shown = run(dir.path(), &["history", "show", "--full", run_id]).quietly().stdout;
         assert!(shown.contains(text), "{shown}");
     }
 }

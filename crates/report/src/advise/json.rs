@@ -31,6 +31,7 @@ pub fn render(advice: &Advice, out: &mut dyn Write) -> io::Result<()> {
     });
     let document = json!({
         "schema": SCHEMA,
+        "verdict": verdict(advice),
         "tool_version": env!("CARGO_PKG_VERSION"),
         "observed": advice.observed,
         "objective": { "source": advice.source, "requirements": advice.objective },
@@ -43,6 +44,23 @@ pub fn render(advice: &Advice, out: &mut dyn Write) -> io::Result<()> {
         "notes": advice.notes,
     });
     document::write(&document, out)
+}
+
+/// The volume to take, or that none is known to meet the objective.
+fn verdict(advice: &Advice) -> Value {
+    let answer = advice.answer();
+    let may = advice.candidates.iter().any(|candidate| candidate.verdict.verdict.is_inconclusive());
+    json!({
+        "result": match (answer, may) {
+            (Some(_), _) => "met",
+            (None, true) => "inconclusive",
+            (None, false) => "missed",
+        },
+        "volume": answer.map(|answer| &answer.target),
+        "is_current": answer.map(|answer| answer.is_current),
+        "price": answer.and_then(|answer| answer.price.as_ref()),
+        "met_up_to_growth": answer.and_then(|answer| Some(answer.breaks.as_ref()?.met_at)),
+    })
 }
 
 pub(super) fn candidate(candidate: &AdvisedCandidate) -> Value {

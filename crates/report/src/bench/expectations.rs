@@ -6,7 +6,7 @@ use fathom_analysis::expectation::{ConfidenceInterval, ExpectationResult, classe
 use fathom_model::units::{self, UnitSystem};
 use fathom_record::{ExpectationRecord, RunRecord};
 
-use crate::view::{Block, Cell, Column, Table, Tone};
+use crate::view::{Block, Cell, Column, Table, Tone, View};
 
 /// The units of the bandwidths that are expected, where they are all in the same.
 pub(super) fn units(record: &RunRecord) -> Option<UnitSystem> {
@@ -53,6 +53,26 @@ pub(super) fn blocks(analysis: &Analysis<'_>) -> Vec<Block> {
     let table = table.toned(judged.iter().map(|one| tone(&one.verdict))).without(&left_out);
     let notes = std::iter::once(counts(judged)).chain(by_class(analysis)).chain(reasons(judged));
     vec![Block::Table(table), Block::Notes(notes.collect())]
+}
+
+/// What was expected comes first: how many were met, and the first that were not.
+pub(super) fn push_verdict(analysis: &Analysis<'_>, view: &mut View) {
+    const MAX_NAMED: usize = 2;
+    let judged = analysis.expectations();
+    let open: Vec<&ExpectationResult> =
+        judged.iter().filter(|one| !matches!(one.verdict, CriterionVerdict::Met)).collect();
+    let named: Vec<String> = open.iter().take(MAX_NAMED).map(|one| sentence(analysis.record, one)).collect();
+    let text = match (judged.len(), open.len()) {
+        (0, _) => return,
+        (1, 0) => "met".to_owned(),
+        (all, 0) => format!("all {all} met"),
+        (all, some) if some > MAX_NAMED => format!("{} of {all} met; {}, ...", all - some, named.join("; ")),
+        (all, some) => format!("{} of {all} met; {}", all - some, named.join("; ")),
+    };
+    match judged.iter().any(|one| one.verdict.is_missed()) {
+        true => view.warn("Expected", text),
+        false => view.say("Expected", text),
+    }
 }
 
 fn tone(verdict: &CriterionVerdict) -> Tone {

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use fathom_analysis::recommendation::followed;
+use fathom_analysis::verdict::VolumeVerdict;
 use fathom_analysis::{Analysis, RecordRow};
 use serde_json::{Value, json};
 
@@ -31,7 +32,7 @@ pub fn render(analysis: &Analysis<'_>, style: &Style, out: &mut dyn Write) -> io
     if !analysis.together().is_empty() {
         result["together"] = json!(analysis.together());
     }
-    run_json::write(SCHEMA, analysis.record, &result, style, out)
+    run_json::write(SCHEMA, analysis.record, VolumeVerdict::of_tests(analysis), &result, style, out)
 }
 
 /// `rate_duration` is null where nothing was measured; rounds and precision are left out where they did not end the test.

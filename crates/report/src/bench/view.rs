@@ -3,6 +3,7 @@
 use fathom_analysis::pattern::block_name;
 use fathom_analysis::steady::rate_duration::Lasting;
 use fathom_analysis::together::{TargetSharing, Together};
+use fathom_analysis::verdict::VolumeVerdict;
 use fathom_analysis::{Analysis, RecordRow};
 use fathom_model::plan::Mix;
 use fathom_record::{JobRecord, LatencySummary, OpSummary, RunHeader, TestRecord, TestStatus, TestSummary};
@@ -10,6 +11,7 @@ use fathom_record::{JobRecord, LatencySummary, OpSummary, RunHeader, TestRecord,
 use crate::bench::{endings, expectations, notes};
 use crate::run_view::{self, id};
 use crate::stream::RowSource;
+use crate::verdict;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, iops_text};
 
 /// Everything that a bench shows; the fio command of each test where `show_fio` says so.
@@ -20,11 +22,26 @@ pub fn view(analysis: &Analysis<'_>, show_fio: bool) -> View {
         units: expectations::units(record),
         ..run_view::of_run(record)
     };
-    match record.tests.is_empty() {
-        true => view.push("", [Block::note("No test was run.")]),
-        false => view.push("", [Block::Table(table(&record.header, analysis.tests()))]),
+    if record.tests.is_empty() {
+        view.push("", [Block::note("No test was run.")]);
+    } else {
+        expectations::push_verdict(analysis, &mut view);
+        verdict::push(&VolumeVerdict::of_tests(analysis), record, &mut view);
+        view.say("Skipped", skipped(&record.tests));
+        view.push_brief("", [Block::Table(brief_table(&record.header, analysis.tests()))]);
+        view.push_full("", [Block::Table(table(&record.header, analysis.tests()))]);
     }
-    push_below_rows(analysis, show_fio, &mut view);
+    view.push("Expectations", expectations::blocks(analysis));
+    view.push("", endings::rounds(record));
+    view.push("", endings::precision(analysis));
+    view.push("Separately and together", [together(analysis.together())]);
+    view.push_full("Findings", [run_view::findings(record)]);
+    view.push_full("Workload suitability", run_view::suitability(analysis));
+    view.push_full("Duration of the rates", [durations(analysis)]);
+    view.push_full("Notes", [Block::Notes(notes::notes(analysis))]);
+    if show_fio {
+        view.push("Equivalent fio commands", [run_view::fio_commands(record)]);
+    }
     view
 }
 
@@ -33,27 +50,22 @@ pub const ROWS: RowSource = RowSource {
     table: |header, tests| table(header, &rows(tests)),
     data: Some(|run| Table::of(COLUMNS, rows(&run.tests))),
     units: expectations::units,
-    below: |analysis, show_fio| {
-        let mut view = View { units: expectations::units(analysis.record), ..View::default() };
-        push_below_rows(analysis, show_fio, &mut view);
-        view
-    },
     has_titles: false,
 };
 
-fn push_below_rows(analysis: &Analysis<'_>, show_fio: bool, view: &mut View) {
-    let record = analysis.record;
-    view.push("Expectations", expectations::blocks(analysis));
-    view.push("", endings::rounds(record));
-    view.push("", endings::precision(analysis));
-    view.push("Findings", [run_view::findings(record)]);
-    view.push("Separately and together", [together(analysis.together())]);
-    view.push("Workload suitability", run_view::suitability(analysis));
-    view.push("Duration of the rates", [durations(analysis)]);
-    view.push("Notes", [Block::Notes(notes::notes(analysis))]);
-    if show_fio {
-        view.push("Equivalent fio commands", [run_view::fio_commands(record)]);
-    }
+/// The tests that were run, without what they lack.
+fn brief_table(header: &RunHeader, tests: &[RecordRow<'_>]) -> Table {
+    let run: Vec<RecordRow<'_>> =
+        tests.iter().filter(|row| row.test.status != TestStatus::Skipped).cloned().collect();
+    Table { reserves: false, ..table(header, &run) }.without_empty()
+}
+
+/// How many tests were not run, and why the first was not.
+fn skipped(tests: &[TestRecord]) -> Option<String> {
+    let skipped: Vec<&TestRecord> = tests.iter().filter(|test| test.status == TestStatus::Skipped).collect();
+    let reason = skipped.first()?.reason.as_deref().unwrap_or("reason unknown");
+    let tests = if skipped.len() == 1 { "1 test".to_owned() } else { format!("{} tests", skipped.len()) };
+    Some(format!("{tests}: {reason}"))
 }
 
 /// Columns of the kernel's view: without a device they would only take room.

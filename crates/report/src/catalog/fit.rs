@@ -12,7 +12,25 @@ use crate::view::{Block, Cell, Column, KeyFigure, Table, View};
 /// The answer to a need given as text.
 pub fn view(fit: &Fit, need: &str) -> View {
     let mut view = View { data: data(fit), ..View::default() };
-    view.push("", [Block::note(need)]);
+    let first = |priced: &PricedOffers| {
+        let offer = priced.offers.first()?;
+        let bill = offer.month.as_ref()?;
+        let size = offer.size_bytes.map(|size| format!(", {} GiB", grouped(size.div_ceil(1 << 30))));
+        let chosen = chosen(offer.tier.as_deref(), &offer.parameters);
+        let chosen = if chosen.is_empty() { String::new() } else { format!(", {chosen}") };
+        Some(format!(
+            "{}{}{chosen}: {} {} per month",
+            offer.id,
+            size.unwrap_or_default(),
+            Cell::money(bill.total).text,
+            priced.currency
+        ))
+    };
+    match fit.offers().next() {
+        None => view.warn("Answer", "no volume type meets this requirement".to_owned()),
+        Some(_) => fit.priced.iter().for_each(|priced| view.say("Cheapest", first(priced))),
+    }
+    view.say("Need", need.to_owned());
     for PricedOffers { currency, offers } in &fit.priced {
         let mut regions: Vec<&str> = Vec::new();
         for bill in offers.iter().filter_map(|offer| offer.month.as_ref()) {
@@ -20,17 +38,23 @@ pub fn view(fit: &Fit, need: &str) -> View {
                 regions.push(&bill.price.region);
             }
         }
-        let title = format!("Volumes with prices in {currency} per month ({})", regions.join(", "));
-        view.push(title, [Block::Table(offer_table(offers))]);
+        let title = format!("Volumes with prices in {currency} per month");
+        let stale = mark_note(offers.iter().filter_map(|offer| Some(&offer.month.as_ref()?.price)));
+        view.push_brief(
+            title.clone(),
+            [Block::Table(offer_table(offers)), Block::Notes(stale.into_iter().collect())],
+        );
+        view.push_full(format!("{title} ({})", regions.join(", ")), [Block::Table(offer_table(offers))]);
     }
     let unpriced = offer_table(&fit.unpriced).without(&PRICES);
-    view.push("Volumes without a sourced price", [Block::Table(unpriced)]);
-    if fit.offers().next().is_none() {
-        view.push("", [Block::note("No volume type meets this requirement.")]);
-    }
-    view.push("Notes", [Block::Notes(notes(fit))]);
+    view.push_full("Volumes without a sourced price", [Block::Table(unpriced)]);
+    view.push_full("Notes", [Block::Notes(notes(fit))]);
     let others = fit.others.iter().map(|other| KeyFigure::new(&other.id, other.why.as_str()));
-    view.push("Not suitable", [Block::KeyFigures(others.collect())]);
+    let others = [Block::KeyFigures(others.collect())];
+    match fit.offers().next() {
+        Some(_) => view.push_full("Not suitable", others),
+        None => view.push("Not suitable", others),
+    }
     view
 }
 

@@ -30,7 +30,8 @@ pub fn show(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
         "explanation": shown.explained.map(|sheet| entry.explanation(sheet)).unwrap_or_default(),
         "volumes": shown.sheets,
     });
-    let head = [json!({ "schema": "fathom.catalog-show/1" }), volume_type(entry)];
+    let verdict = json!({ "rules": super::show::rules(shown), "unmodelled": entry.unmodelled() });
+    let head = [json!({ "schema": "fathom.catalog-show/1", "verdict": verdict }), volume_type(entry)];
     write(&object(head.into_iter().chain(details(entry)).chain([rest])), out)
 }
 
@@ -45,7 +46,13 @@ pub fn fit(fit: &Fit, need: &VolumeNeed, text: &str, out: &mut dyn Write) -> io:
         "block_size_bytes": mean_bytes,
         "bytes_per_second": need.iops * mean_bytes,
     });
-    let head = json!({ "schema": "fathom.catalog-fit/1", "need": object([rates, json!(need)]) });
+    let cheapest = fit.priced.iter().filter_map(|priced| {
+        let offer = priced.offers.first()?;
+        Some(json!({ "id": offer.id, "month": offer.month, "currency": priced.currency }))
+    });
+    let verdict = json!({ "cheapest": cheapest.collect::<Vec<Value>>() });
+    let need = object([rates, json!(need)]);
+    let head = json!({ "schema": "fathom.catalog-fit/1", "verdict": verdict, "need": need });
     write(&object([head, json!(fit)]), out)
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::catalog::fit::chosen;
 use crate::catalog::list::{size, sizes, whole_iops};
 use crate::document::object;
-use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, decimal};
+use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, ViewHead, decimal};
 
 /// What is shown of a type.
 pub struct Shown<'a> {
@@ -33,12 +33,21 @@ pub fn view(shown: &Shown<'_>) -> View {
     let mut view = View { data: data(shown), ..View::default() };
     let api = entry.api_name().map(|name| format!(" ({name})")).unwrap_or_default();
     let title = format!("{}: {} {}{api}", entry.id(), entry.provider(), entry.type_name());
+    view.head = Some(ViewHead { target: vec![title], ..ViewHead::default() });
     let unmodelled = entry
         .unmodelled()
-        .map(|why| format!("It cannot be simulated, and `catalog fit` excludes it: {why}."))
-        .into_iter()
-        .collect();
-    view.push(title, [Block::KeyFigures(figures(shown)), Block::Notes(unmodelled)]);
+        .map(|why| format!("It cannot be simulated, and `catalog fit` excludes it: {why}."));
+    for (index, rule) in rules(shown).into_iter().enumerate() {
+        view.say(if index == 0 { "Rules" } else { "" }, rule);
+    }
+    view.warn("Not modelled", unmodelled);
+    let all = figures(shown);
+    let is_first = |figure: &&KeyFigure| ["kind", "sizes", "latency"].contains(&figure.label.as_str());
+    let short = entry.price().map(|price| price_parts(&price));
+    let price = KeyFigure::new("price", short.unwrap_or_else(|| "unknown: no source states it".to_owned()));
+    let first = all.iter().filter(is_first).cloned().chain([price]);
+    view.push_brief("", [Block::KeyFigures(first.collect())]);
+    view.push_full("Type", [Block::KeyFigures(all)]);
     let facts = entry.facts().filter(|_| shown.facts);
     let facts = facts.map(|(name, text)| KeyFigure::new(name.replace('_', " "), text));
     view.push("Other facts", [Block::KeyFigures(facts.collect())]);
@@ -47,7 +56,7 @@ pub fn view(shown: &Shown<'_>) -> View {
             (None, None) => "How it works".to_owned(),
             _ => format!("How it works, with {} as an example", size(sheet.size_bytes)),
         };
-        view.push(title, [Block::Notes(entry.explanation(sheet))]);
+        view.push_full(title, [Block::Notes(entry.explanation(sheet))]);
     }
     if !shown.sheets.is_empty() {
         push_sizes(shown, &mut view);
@@ -55,10 +64,22 @@ pub fn view(shown: &Shown<'_>) -> View {
     if let Some(sheet) = shown.explained {
         push_blocks(entry, sheet, &mut view);
         let assumptions = sheet.assumptions.iter().map(|explained| format!("{explained}.")).collect();
-        view.push("Assumptions", [Block::Notes(assumptions)]);
+        view.push_full("Assumptions", [Block::Notes(assumptions)]);
     }
     view
 }
+
+/// The sentences on the rules that stand first: those on the rates, and that on burst credits.
+pub(super) fn rules(shown: &Shown<'_>) -> Vec<String> {
+    let all = shown.explained.map(|sheet| shown.entry.explanation(sheet)).unwrap_or_default();
+    let burst = all.iter().skip(MAX_RULES).find(|rule| rule.starts_with(BURST));
+    all.iter().take(MAX_RULES).chain(burst).cloned().collect()
+}
+
+/// Sentences on rates that stand first.
+const MAX_RULES: usize = 2;
+/// How the sentence on burst credits begins.
+const BURST: &str = "Burst credits";
 
 fn figures(shown: &Shown<'_>) -> Vec<KeyFigure> {
     let entry = shown.entry;
@@ -187,10 +208,10 @@ fn push_blocks(entry: &CatalogEntry, sheet: &Sheet, view: &mut View) {
     let is_merged = sheet.blocks.iter().any(|row| row.random != row.sequential);
     let order = if is_merged { ", random I/O" } else { "" };
     let title = |order: &str| format!("Limits of {what}{with} by block size{order}");
-    view.push(title(order), [Block::Table(by_block(sheet, |row| &row.random))]);
+    view.push_full(title(order), [Block::Table(by_block(sheet, |row| &row.random))]);
     if is_merged {
         let sequential = by_block(sheet, |row| &row.sequential).without(&["QD"]);
-        view.push(title(", sequential I/O"), [Block::Table(sequential)]);
+        view.push_full(title(", sequential I/O"), [Block::Table(sequential)]);
     }
 }
 
@@ -200,6 +221,14 @@ fn price(entry: &CatalogEntry) -> String {
 
 /// `0.1 USD a GiB, 0.065 USD for each IOPS, us-east-1, 2026`.
 pub fn price_text(price: &Price) -> String {
+    let when = price.date_text().map(|when| format!(", {when}")).unwrap_or_default();
+    let confidence = price.confidence.map(|confidence| format!(", {} confidence", confidence.name()));
+    let confidence = confidence.unwrap_or_default();
+    format!("{} ({}{when}{confidence}; {})", price_parts(price), price.region, price.source)
+}
+
+/// What is charged: `0.1 USD a GiB, 0.065 USD for each IOPS`.
+fn price_parts(price: &Price) -> String {
     let up_to = price.iops_up_to.map(|most| format!(", up to {} IOPS", grouped(most as u64)));
     let iops = format!("per additional IOPS and month{}", up_to.unwrap_or_default());
     let tiers = match (price.tiers.first(), price.tiers.last()) {
@@ -225,10 +254,7 @@ pub fn price_text(price: &Price) -> String {
     ];
     let parts: Vec<String> =
         first.into_iter().flatten().chain(steps).chain(last.into_iter().flatten()).collect();
-    let when = price.date_text().map(|when| format!(", {when}")).unwrap_or_default();
-    let confidence = price.confidence.map(|confidence| format!(", {} confidence", confidence.name()));
-    let confidence = confidence.unwrap_or_default();
-    format!("{} ({}{when}{confidence}; {})", parts.join(", "), price.region, price.source)
+    parts.join(", ")
 }
 
 /// The cells of one volume.

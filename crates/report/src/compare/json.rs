@@ -16,7 +16,7 @@ pub const SCHEMA: &str = "fathom.compare/1";
 /// # Errors
 /// Those of `out`.
 pub fn render(comparison: &VolumeComparison, out: &mut dyn Write) -> io::Result<()> {
-    let head = json!({ "schema": SCHEMA, "base": LABELS[comparison.base] });
+    let head = json!({ "schema": SCHEMA, "verdict": comparison.verdict, "base": LABELS[comparison.base] });
     let rest = json!({ "ranking_rule": ranking::RULE, "failed": comparison.is_failed() });
     document::write(&object([head, json!(comparison), rest]), out)
 }

@@ -149,6 +149,53 @@ pub(super) fn side_by_side(comparison: &VolumeComparison) -> Vec<Block> {
     vec![Block::Table(table)]
 }
 
+/// From this block size on a test is about bandwidth.
+const LARGE_BYTES: f64 = 65_536.0;
+
+/// The rate of each test in every source: IOPS, or bandwidth of large blocks; of two with the ratio and the verdict.
+pub(super) fn brief(comparison: &VolumeComparison) -> Table {
+    let tests = || comparison.tests.iter().filter_map(|test| Some((test, rate_of(test)?)));
+    let places: Vec<usize> = (0..comparison.sources.len()).collect();
+    let is_pair = places.len() == 2;
+    let row = |(test, figure): (&MatrixTest, &MatrixFigure)| {
+        let head = [test.test.as_str().into(), Cell::from(label(test, figure))];
+        let values = places.iter().map(|&at| marked(figure, at));
+        let pair = pair_of(comparison, test, figure).filter(|_| is_pair);
+        let ratio = pair.map(|pair| {
+            let ratio = pair.ratio.map(|ratio| Cell::real(ratio, ratio_text(ratio))).into();
+            [ratio, interval(pair).into(), pair.verdict.map(|verdict| Cell::from(verdict.name())).into()]
+        });
+        let is_worse = pair.is_some_and(|pair| pair.verdict == Some(RatioVerdict::Worse));
+        let row = Row::new(head.into_iter().chain(values).chain(ratio.into_iter().flatten()));
+        row.toned(if is_worse { Tone::Alarm } else { Tone::Normal })
+    };
+    let mut columns = heads(&places);
+    if is_pair {
+        let [_, _, _, _, mut ratio, rest @ ..] = OF_TWO;
+        if comparison.base == 1 {
+            ratio.head = "A/B";
+        }
+        columns.extend([ratio].into_iter().chain(rest));
+    }
+    let table = Table::new(columns, tests().map(row)).without_empty();
+    if is_pair { table } else { table.divided(BY_SOURCES) }
+}
+
+/// The rate that a test is about.
+fn rate_of(test: &MatrixTest) -> Option<&MatrixFigure> {
+    let of = |kind: MetricKind| {
+        let is_it = move |figure: &&MatrixFigure| matches!(figure.figure, Figure::Metric(metric) if metric.kind == kind);
+        test.figures.iter().find(is_it)
+    };
+    let (iops, bytes) = (of(MetricKind::Iops), of(MetricKind::BytesPerSecond));
+    let value = |figure: &MatrixFigure| figure.cells.iter().find_map(|cell| cell.value);
+    let is_large = iops
+        .and_then(value)
+        .zip(bytes.and_then(value))
+        .is_some_and(|(ios, bytes)| bytes / ios >= LARGE_BYTES);
+    if is_large { bytes } else { iops.or(bytes).or_else(|| shown(test, Group::Main).next()) }
+}
+
 fn pair_of<'a>(
     comparison: &'a VolumeComparison,
     test: &MatrixTest,

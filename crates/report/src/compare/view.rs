@@ -6,14 +6,15 @@ use fathom_analysis::compare::gate::{GateResult, GateVerdict};
 use fathom_analysis::compare::pairs::Pair;
 use fathom_analysis::compare::source::LABELS;
 use fathom_analysis::compare::volumes::{UseRow, UseVerdict, VolumeSummary};
-use fathom_analysis::compare::{VolumeComparison, ranking};
+use fathom_analysis::compare::{ComparisonVerdict, USES, VolumeComparison, ranking};
 use fathom_analysis::conclusions::Suitability;
 use fathom_model::units::duration;
 use fathom_model::{Nanos, STALE};
 use serde_json::json;
 
-use super::matrix::{Group, Layout, matrix, ratios, side_by_side, transposed};
+use super::matrix::{Group, Layout, brief, matrix, ratios, side_by_side, transposed};
 use super::{explain, surfaces};
+use crate::columns::brief_name;
 use crate::document::object;
 use crate::view::{
     Block, Cell, Column, KeyFigure, Plot, Row, Table, TableDivision, Tone, View, ViewHead, iops_text,
@@ -37,31 +38,104 @@ pub fn view(comparison: &VolumeComparison, layout: Layout, charts: Vec<Plot>) ->
         started_unix_ms: 0,
     };
     let mut view = View { head: Some(head), data: data(comparison), ..View::default() };
+    push_verdict(comparison, &mut view);
+    view.push_brief("", [Block::Table(brief_sources(comparison))]);
     let verdicts = comparison.interleaved.iter().flat_map(|of| &of.verdicts).map(|one| one.text.clone());
-    view.push("Verdict", [Block::Notes(verdicts.collect())]);
-    view.push("Conclusion", [Block::Notes(comparison.conclusion.clone())]);
-    view.push("Sources", [Block::Table(sources(comparison)), Block::Notes(notes(comparison))]);
-    view.push("Differences in conditions", [differences(comparison)]);
+    view.push_full("Verdict", [Block::Notes(verdicts.skip(MAX_VERDICTS).collect())]);
+    view.push_full("Sources", [Block::Table(sources(comparison)), Block::Notes(notes(comparison))]);
+    view.push_full("Differences in conditions", [differences(comparison)]);
+    view.push_brief("", [Block::Table(brief(comparison))]);
     match (count, layout) {
-        (_, Layout::Transposed) => view.push("Figures", [transposed(comparison)]),
-        (2, Layout::Volumes) => view.push("Figures", side_by_side(comparison)),
+        (_, Layout::Transposed) => view.push_full("Figures", [transposed(comparison)]),
+        (2, Layout::Volumes) => view.push_full("Figures", side_by_side(comparison)),
         (_, Layout::Volumes) => {
-            view.push("Figures", matrix(comparison, Group::Main));
-            view.push(format!("Ratio to {base}"), ratios(comparison));
+            view.push_full("Figures", matrix(comparison, Group::Main));
+            view.push_full(format!("Ratio to {base}"), ratios(comparison));
         }
     }
-    view.push("Surfaces", surfaces::blocks(comparison));
+    match comparison.tests.is_empty() {
+        true => view.push("Surfaces", surfaces::blocks(comparison)),
+        false => view.push_full("Surfaces", surfaces::blocks(comparison)),
+    }
     view.push("Charts", [Block::Plots(charts)]);
-    view.push("Stability and CPU time", matrix(comparison, Group::Other));
-    view.push("Limits and prices", limits(comparison));
-    view.push("Workload suitability", uses(comparison));
+    view.push_full("Stability and CPU time", matrix(comparison, Group::Other));
+    view.push_full("Limits and prices", limits(comparison));
+    let sentence = comparison.verdict.uses.clone().map(Block::note);
+    view.push_full("Workload suitability", uses(comparison).into_iter().chain(sentence));
     if !comparison.tests.is_empty() {
-        view.push("Ranking", [Block::Table(ranked(comparison)), Block::Notes(rule(comparison))]);
+        view.push_full("Ranking", [Block::Table(ranked(comparison)), Block::Notes(rule(comparison))]);
     }
     view.push("Conditions", [Block::KeyFigures(comparison.conditions.iter().map(condition).collect())]);
     let contradictions = comparison.contradictions.iter().map(|one| format!("{}.", one.claim)).collect();
-    view.push("Contradictions", [Block::Notes(contradictions)]);
+    view.push_full("Contradictions", [Block::Notes(contradictions)]);
     view
+}
+
+/// Verdicts that a brief report shows one by one.
+const MAX_VERDICTS: usize = 3;
+
+/// Who leads, for how long and for what, at what price, and what makes the figures hard to compare.
+fn push_verdict(comparison: &VolumeComparison, view: &mut View) {
+    let ComparisonVerdict { result, uses, reversal, .. } = &comparison.verdict;
+    let verdicts: Vec<_> = comparison.interleaved.iter().flat_map(|of| &of.verdicts).collect();
+    for one in verdicts.iter().take(MAX_VERDICTS) {
+        view.say("Verdict", one.text.clone());
+    }
+    view.say("Result", result.clone());
+    view.say("Uses", uses.as_deref().map(|text| shortened(text.strip_prefix(USES).unwrap_or(text))));
+    view.say("Bursts", reversal.clone());
+    if comparison.verdict.result.is_none() {
+        view.say("Result", comparison.conclusion.first().cloned());
+    }
+    if let Some(first) = comparison.contradictions.first() {
+        let more = comparison.contradictions.len() - 1;
+        let more = if more > 0 { format!(" ({more} more under --full)") } else { String::new() };
+        view.warn("Contradiction", format!("{}{more}", first.claim));
+    }
+    let mut named: Vec<&str> = comparison.differences.iter().map(|one| one.condition).collect();
+    named.dedup();
+    view.say("Differ in", (!named.is_empty()).then(|| named.join(", ")));
+}
+
+/// Characters of a sentence that names many sources.
+const MAX_SENTENCE: usize = 150;
+
+/// The first parts of a long sentence.
+fn shortened(text: &str) -> String {
+    let is_long = text.chars().count() > MAX_SENTENCE;
+    let end = text.char_indices().nth(MAX_SENTENCE).map_or(text.len(), |(at, _)| at);
+    match text[..end].rfind("; ").filter(|_| is_long) {
+        Some(at) => format!("{}; and others", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// What each source is and what is known of it, a line each.
+fn brief_sources(comparison: &VolumeComparison) -> Table {
+    let rate = |iops: Option<f64>| Cell::from(iops.map(Cell::iops));
+    let table = Table::of::<VolumeSummary>(
+        &[
+            (Column::left("source"), &|volume| volume.source.into()),
+            (Column::left("named"), &|volume| brief_name(&short_name(&volume.name)).into()),
+            (Column::left("figures").dispensable(0), &|volume| volume.kind.name().into()),
+            (Column::right("burst IOPS").dispensable(2), &|volume| {
+                rate(volume.burst.as_ref().map(|burst| burst.iops))
+            }),
+            (Column::right("lasts").dispensable(1), &|volume| {
+                volume.burst.as_ref().and_then(|burst| burst.lasts_ns).map(Cell::duration).into()
+            }),
+            (Column::right("sustains IOPS"), &|volume| rate(volume.sustained_iops)),
+            (Column::right("per month"), &|volume| {
+                let price = volume.price.as_ref();
+                price.map(|price| format!("{} {}", Cell::money(price.per_month).text, price.currency)).into()
+            }),
+            (Column::right("per 1,000 IOPS").dispensable(0), &|volume| {
+                volume.price_per_1000_iops.map(|per| Cell::real(per, format!("{per:.2}"))).into()
+            }),
+        ],
+        &comparison.sources,
+    );
+    table.without_empty()
 }
 
 fn number(value: f64) -> String {

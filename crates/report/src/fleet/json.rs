@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
+use fathom_analysis::Analysis;
 use fathom_analysis::fleet::assess;
+use fathom_analysis::verdict::VolumeVerdict;
 use fathom_record::{RunRecord, TestRecord, TestSummary};
 use serde_json::{Value, json};
 
@@ -22,7 +24,8 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
         object([test_head(test), json!(TestSummary::new(test)), json!({ "notes": test.notes })])
     };
     let tests: Vec<Value> = record.tests.iter().map(test).collect();
-    run_json::write(SCHEMA, record, json!({ "tests": tests, "fleet": assess(record) }), style, out)
+    let verdict = VolumeVerdict::of_tests(&Analysis::of(record));
+    run_json::write(SCHEMA, record, &verdict, json!({ "tests": tests, "fleet": assess(record) }), style, out)
 }
 
 /// What the hosts of a record tell, with the findings, as a member of another document; `None` where it is of one host.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use fathom_analysis::Analysis;
 use fathom_analysis::fleet::{
     FleetAssessment, FleetTestAssessment, HostResult, OutlierTest, SharedLimitVerdict, Variation, assess,
     rank_ranges,
 };
+use fathom_analysis::verdict::VolumeVerdict;
 use fathom_model::Nanos;
 use fathom_model::text::listed;
 use fathom_model::units::{self, grouped};
@@ -15,6 +17,7 @@ use serde_json::{Value, json};
 use super::hosts;
 use crate::document::object;
 use crate::run_view::{self, LATENCY_COLUMNS, latency_members};
+use crate::verdict;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead};
 
 /// Ranges of missing ranks that are listed.
@@ -32,10 +35,11 @@ pub fn view(record: &RunRecord, show_fio: bool) -> View {
     view.data = data(&assessment, &summaries);
     let tested = || record.tests.iter().zip(&assessment.tests).zip(&summaries);
     let rows = tested().map(|((test, assessed), summary)| total(test, assessed, summary));
+    verdict::push(&VolumeVerdict::of_tests(&Analysis::of(record)), record, &mut view);
     view.push("", [Block::Table(Table::new(TOTAL_COLUMNS, rows).without_empty())]);
     view.sections.extend(beside(record).sections);
     let notes: Vec<String> = record.header.notes.iter().cloned().chain(test_notes(record)).collect();
-    view.push("Notes", [Block::Notes(notes)]);
+    view.push_full("Notes", [Block::Notes(notes)]);
     if show_fio {
         view.push("Equivalent fio commands", [run_view::fio_commands(record)]);
     }
@@ -46,19 +50,22 @@ pub fn view(record: &RunRecord, show_fio: bool) -> View {
 pub fn beside(record: &RunRecord) -> View {
     let mut view = View::default();
     let Some(assessment) = assess(record) else { return view };
-    view.push("Fleet", [Block::KeyFigures(figures(&assessment)), Block::Table(times(&assessment))]);
-    view.push("Findings", [run_view::findings(record)]);
+    view.push_full("Fleet", [Block::KeyFigures(figures(&assessment)), Block::Table(times(&assessment))]);
+    view.push_full("Findings", [run_view::findings(record)]);
     let rows = assessment.tests.iter().flat_map(|test| variations(test, assessment.tests.len()));
-    view.push("Variation between hosts", [Block::Table(Table::new(VARIATION_COLUMNS, rows).without_empty())]);
+    view.push_full(
+        "Variation between hosts",
+        [Block::Table(Table::new(VARIATION_COLUMNS, rows).without_empty())],
+    );
     for test in &assessment.tests {
         let title = match assessment.tests.len() {
             1 => "Hosts".to_owned(),
             _ => format!("Hosts: {}", test.id),
         };
         let (table, note) = hosts::table(test);
-        view.push(title, [Block::Table(table), Block::Notes(note.into_iter().collect())]);
+        view.push_full(title, [Block::Table(table), Block::Notes(note.into_iter().collect())]);
     }
-    view.push("Not determined", [Block::Notes(undetermined(&assessment))]);
+    view.push_full("Not determined", [Block::Notes(undetermined(&assessment))]);
     view
 }
 

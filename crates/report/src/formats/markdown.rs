@@ -3,23 +3,48 @@
 use std::io;
 
 use super::text;
-use crate::view::{Align, Block, Cell, Column, HeatMap, Plot, Section, Table, Tone, View};
+use crate::view::{Align, Block, Cell, Column, HeatMap, KeyFigure, Part, Plot, Section, Table, Tone, View};
 use crate::{Style, TextWriter};
 
-/// Writes all sections.
+/// Writes the verdict and all sections; those of a full report are folded unless it is one.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn render(view: &View, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let (view, out) = (view.in_units_of(style), &mut out.verbatim());
     render_head(&view, style, out)?;
-    for (index, section) in view.sections.iter().enumerate() {
-        if index > 0 || view.head.is_some() {
+    if !view.verdict.is_empty() {
+        if view.head.is_some() {
+            writeln!(out)?;
+        }
+        key_figures(&view.verdict, out)?;
+    }
+    let (open, folded): (Vec<&Section>, Vec<&Section>) =
+        view.parts(true).partition(|section| style.is_full || section.part == Part::Both);
+    let is_first = view.head.is_none() && view.verdict.is_empty();
+    for (index, section) in open.iter().enumerate() {
+        if index > 0 || !is_first {
             writeln!(out)?;
         }
         render_section(section, out)?;
     }
-    Ok(())
+    if folded.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    writeln!(out, "<details><summary>Details</summary>")?;
+    for section in folded {
+        writeln!(out)?;
+        render_section(section, out)?;
+    }
+    writeln!(out)?;
+    writeln!(out, "</details>")
+}
+
+fn key_figures(figures: &[KeyFigure], out: &mut TextWriter) -> io::Result<()> {
+    figures.iter().try_for_each(|figure| {
+        writeln!(out, "- **{}**: {}", escaped(&figure.label), toned(&figure.cell, figure.tone))
+    })
 }
 
 fn render_head(view: &View, style: &Style, out: &mut TextWriter) -> io::Result<()> {
@@ -41,9 +66,7 @@ fn render_section(section: &Section, out: &mut TextWriter) -> io::Result<()> {
         }
         match block {
             Block::Notes(notes) => notes.iter().try_for_each(|note| writeln!(out, "- {}", escaped(note)))?,
-            Block::KeyFigures(figures) => figures.iter().try_for_each(|figure| {
-                writeln!(out, "- **{}**: {}", escaped(&figure.label), toned(&figure.cell, figure.tone))
-            })?,
+            Block::KeyFigures(figures) => key_figures(figures, out)?,
             Block::Findings(findings) => findings.iter().try_for_each(|finding| {
                 let sentences: Vec<&str> =
                     finding.claims.iter().chain(&finding.remedy).map(String::as_str).collect();

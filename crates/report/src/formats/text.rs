@@ -6,50 +6,95 @@ mod table;
 pub(super) use picture::plot_lines;
 pub use table::TableStream;
 
+use std::borrow::Cow;
 use std::io;
 
 use crate::columns::{pad, width, wrap};
-use crate::view::{Block, FindingEntry, KeyFigure, Section, Tone, View, ViewHead};
-use crate::{Style, TextWriter};
+use crate::view::{Block, FindingEntry, KeyFigure, Part, Row, Section, Tone, View, ViewHead};
+use crate::{Style, TextWriter, text_writer};
 
 /// Blanks before what stands under a title.
 const INDENT: usize = 2;
 /// Narrower than this nothing is made to fit.
 const MIN_WIDTH: usize = 40;
 
-/// Writes all sections.
+/// Lines of a brief report: a screen, less two lines that say where the run is kept.
+const SCREEN: usize = 22;
+/// Rows that a table keeps on a screen.
+const MIN_ROWS: usize = 3;
+
+/// Writes the verdict and the sections: all of them in a full report, else what fits a screen.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn render(view: &View, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let view = view.in_units_of(style);
-    let page = Page { style, width: style.width.max(MIN_WIDTH) };
-    if let Some(head) = &view.head {
-        page.head(head, out)?;
-    }
-    for (index, section) in view.sections.iter().enumerate() {
-        if index > 0 {
-            writeln!(out)?;
-        }
-        page.section(section, out)?;
+    // Only a report that has more in full is cut.
+    let is_brief = !style.is_full && view.sections.iter().any(|section| section.part == Part::Full);
+    let page = Page { style, width: style.width.max(MIN_WIDTH), is_brief };
+    let sections: Vec<Cow<'_, Section>> = view.parts(style.is_full).map(Cow::Borrowed).collect();
+    let sections = if is_brief { page.on_a_screen(&view, sections)? } else { sections };
+    page.report(&view, &sections, out)?;
+    // A run that is kept has its number in a line of its own.
+    if is_brief && style.run_id.is_none() {
+        writeln!(out)?;
+        writeln!(out, "{}", style.dim("More with --full: findings, notes and all figures."))?;
     }
     Ok(())
-}
-
-/// Writes the first lines of a report alone.
-///
-/// # Errors
-/// Those of `out`.
-pub fn render_head(head: &ViewHead, style: &Style, out: &mut TextWriter) -> io::Result<()> {
-    Page { style, width: style.width.max(MIN_WIDTH) }.head(head, out)
 }
 
 struct Page<'a> {
     style: &'a Style,
     width: usize,
+    /// What a reader can do without is left out.
+    is_brief: bool,
 }
 
 impl Page<'_> {
+    fn report(&self, view: &View, sections: &[Cow<'_, Section>], out: &mut TextWriter) -> io::Result<()> {
+        if let Some(head) = &view.head {
+            self.head(head, out)?;
+        }
+        self.key_figures(&view.verdict, out)?;
+        for (index, section) in sections.iter().enumerate() {
+            if index > 0 || !view.verdict.is_empty() {
+                writeln!(out)?;
+            }
+            self.section(section, out)?;
+        }
+        Ok(())
+    }
+
+    /// The sections with so many rows of the longest table that all of it fits a screen.
+    fn on_a_screen<'s>(
+        &self,
+        view: &View,
+        mut sections: Vec<Cow<'s, Section>>,
+    ) -> io::Result<Vec<Cow<'s, Section>>> {
+        let lines = text_writer::text(|out| self.report(view, &sections, out))?.lines().count();
+        let tables = sections.iter_mut().flat_map(|section| {
+            section.to_mut().blocks.iter_mut().filter_map(|block| match block {
+                Block::Table(table) => Some(table),
+                _ => None,
+            })
+        });
+        let longest = tables.max_by_key(|table| table.rows.len());
+        if let Some(table) = longest.filter(|_| lines > SCREEN) {
+            // One line more says how many rows are left out.
+            let kept = table.rows.len().saturating_sub(lines - SCREEN + 1).max(MIN_ROWS);
+            let hidden = table.rows.len().saturating_sub(kept);
+            if hidden > 1 {
+                table.rows.truncate(kept);
+                table.rows.push(Row {
+                    remark: Some(format!("{hidden} more with --full")),
+                    tone: Tone::Dim,
+                    ..Row::new([""])
+                });
+            }
+        }
+        Ok(sections)
+    }
+
     /// The target on the left and the host on the right, on one line where there is room.
     fn head(&self, head: &ViewHead, out: &mut TextWriter) -> io::Result<()> {
         const GAP: usize = 4;
@@ -63,8 +108,10 @@ impl Page<'_> {
         for line in wrap(&left, self.width, 0, INDENT) {
             writeln!(out, "{}", self.style.bold(&line))?;
         }
-        for line in wrap(&right, self.width, 0, INDENT) {
-            writeln!(out, "{}", self.style.dim(&line))?;
+        if !self.is_brief || left.is_empty() {
+            for line in wrap(&right, self.width, 0, INDENT) {
+                writeln!(out, "{}", self.style.dim(&line))?;
+            }
         }
         writeln!(out)
     }

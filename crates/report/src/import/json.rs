@@ -22,5 +22,6 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
         object([test_head(test), figures])
     };
     let tests: Vec<Value> = record.tests.iter().map(test).collect();
-    run_json::write(SCHEMA, record, json!({ "tests": tests }), style, out)
+    let verdict = json!({ "tests": record.tests.len() });
+    run_json::write(SCHEMA, record, &verdict, json!({ "tests": tests }), style, out)
 }

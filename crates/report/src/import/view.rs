@@ -24,8 +24,8 @@ pub fn view(record: &RunRecord) -> View {
     }
     view.push("", [Block::Table(table(&lines))]);
     view.data = data(record);
-    view.push("Missing figures", [Block::Table(missing(record))]);
-    view.push("Notes", [Block::Notes(notes(record))]);
+    view.push_full("Missing figures", [Block::Table(missing(record))]);
+    view.push_full("Notes", [Block::Notes(notes(record))]);
     view
 }
 

@@ -21,6 +21,12 @@ fn summary(record: &RunRecord, style: &Style) -> Value {
     let started_unix_ms = record.header.started_unix_ms;
     let head = json!({
         "schema": SCHEMA,
+        "verdict": {
+            "objectives": slo.iter().map(|one| one.verdict.name()).collect::<Vec<&str>>(),
+            "lat_p50_ns": ping.lat_ns.summary().p50,
+            "lat_p99_ns": ping.lat_ns.summary().p99,
+            "lat_max_ns": ping.lat_ns.summary().max,
+        },
         "run_id": style.run_id,
         "started": (started_unix_ms > 0).then(|| history::started(started_unix_ms)),
         "started_unix_ms": started_unix_ms,

@@ -5,15 +5,17 @@ use std::io;
 use fathom_analysis::ping::{Note, PingSample, PingTarget, whole};
 use fathom_record::RunRecord;
 
-use super::{PingReport, closing};
+use super::{PingReport, closing, verdict};
 use crate::{Style, TextWriter, formats, ioping, text_writer};
 
-/// The report at the end: ioping's statistics and what stands below them.
+/// The report at the end: the verdict, ioping's statistics and what stands below them.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn render(record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let ping = PingReport::of(record).ping;
+    writeln!(out)?;
+    formats::text::render(&verdict(record), style, out)?;
     let statistics =
         |out: &mut TextWriter| ioping::statistics(&ping.how.target, &ping.how.operation, &whole(ping), out);
     match style.units {

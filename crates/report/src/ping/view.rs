@@ -33,8 +33,33 @@ pub fn view(record: &RunRecord) -> View {
         text_writer::text(|out| ioping::statistics(&how.target, &how.operation, &whole(ping), out));
     // Its own head stands above already.
     let statistics = statistics.unwrap_or_default().lines().skip(2).map(str::to_owned).collect();
+    view.verdict = verdict(record).verdict;
     view.push("", [Block::Notes(statistics)]);
     view.sections.extend(closing(record).sections);
+    view
+}
+
+/// What stands above ioping's statistics: the objectives, the latency, and what makes it that of something else than the device.
+pub fn verdict(record: &RunRecord) -> View {
+    const SPOILS: [&str; 8] =
+        ["cache", "hole", "cache-served", "offered rate", "errors", "timed out", "stalls", "unanswered"];
+    let mut view = View::default();
+    let PingReport { ping, slo, .. } = PingReport::of(record);
+    for one in &slo {
+        let observed = one.observed_ns.map(|ns| format!(", measured {}", latency(ns))).unwrap_or_default();
+        let text = format!("{} {}{observed}", one.objective, one.verdict.name());
+        if one.verdict.is_missed() { view.warn("Objective", text) } else { view.say("Objective", text) }
+    }
+    let LatencySummary { samples, p50, p99, max, .. } = ping.lat_ns.summary();
+    let parts = [("p50", p50), ("p99", p99), ("max", max)];
+    let parts = parts.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", latency(ns?))));
+    let parts: Vec<String> = parts.collect();
+    let requests =
+        if samples == 1 { "1 request".to_owned() } else { format!("{} requests", grouped(samples)) };
+    view.say("Latency", (samples > 0).then(|| format!("{} ({requests})", parts.join(", "))));
+    for figure in figures(ping).into_iter().filter(|figure| SPOILS.contains(&figure.label.as_str())) {
+        view.warn(figure.label, figure.cell.text);
+    }
     view
 }
 
@@ -48,12 +73,12 @@ pub fn closing(record: &RunRecord) -> View {
         let numbers = ["min", "p50", "p90", "p95", "p99", "p99.9", "max", "mean"].map(Column::right);
         let columns = std::iter::once(Column::left("")).chain(numbers).collect::<Vec<_>>();
         view.push("", [Block::Table(Table::new(columns, rows))]);
-        view.push("", [Block::Table(histogram(&classes(&ping.lat_ns)))]);
+        view.push_full("", [Block::Table(histogram(&classes(&ping.lat_ns)))]);
     }
-    view.push("", [Block::KeyFigures(figures(ping))]);
+    view.push_full("", [Block::KeyFigures(figures(ping))]);
     let objectives = ["objective", "result", "measured", ""].map(Column::left);
-    view.push("", [Block::Table(Table::new(objectives, slo.iter().map(objective)).without_empty())]);
-    view.push("Notes", [Block::Notes(ping.how.notes.clone())]);
+    view.push_full("", [Block::Table(Table::new(objectives, slo.iter().map(objective)).without_empty())]);
+    view.push_full("Notes", [Block::Notes(ping.how.notes.clone())]);
     view
 }
 

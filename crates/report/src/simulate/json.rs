@@ -7,6 +7,7 @@ use fathom_record::forecast::{Forecast, ForecastOp, ForecastSlice, OwnPace};
 use serde_json::{Value, json};
 
 use super::VolumeForecast;
+use super::verdict::SimulateVerdict;
 use crate::{Style, run_json};
 
 /// The `schema` of the document.
@@ -17,8 +18,10 @@ pub const SCHEMA: &str = "fathom.simulate/1";
 /// # Errors
 /// Those of `out`.
 pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let volumes: Vec<Value> = super::volumes(record).into_iter().map(volume).collect();
-    run_json::write(SCHEMA, record, json!({ "volumes": volumes }), style, out)
+    let forecasts = super::volumes(record);
+    let verdict = SimulateVerdict::of(&forecasts);
+    let volumes: Vec<Value> = forecasts.iter().map(|&forecast| volume(forecast)).collect();
+    run_json::write(SCHEMA, record, &verdict, json!({ "volumes": volumes }), style, out)
 }
 
 fn volume((test, forecast): VolumeForecast<'_>) -> Value {

@@ -15,7 +15,7 @@ pub(super) fn push(sweep: &Sweep, view: &mut View) {
         let grid = Grid { points: sweep.points.iter().filter(of_grid).collect() };
         let of_jobs = if jobs > 1 { format!(", {jobs} jobs") } else { String::new() };
         let title = capital(rw.title());
-        view.push(
+        view.push_full(
             format!("{title}{of_jobs}: by block size and queue depth"),
             [Block::HeatMaps(vec![
                 grid.map("IOPS", |point| (point.ios > 0).then(|| short_iops(point.iops))),
@@ -25,10 +25,31 @@ pub(super) fn push(sweep: &Sweep, view: &mut View) {
         );
         if let Some(knee) = sweep.knees.iter().find(|knee| (knee.rw, knee.numjobs) == (rw, jobs)) {
             let block = block_name(knee.block_size_bytes);
-            view.push(format!("{title} {block}{of_jobs}: by queue depth"), [grid.by_depth(knee)]);
+            view.push_full(format!("{title} {block}{of_jobs}: by queue depth"), [grid.by_depth(knee)]);
         }
-        view.push(format!("{title}{of_jobs}: maximum by block size"), [grid.by_block()]);
+        view.push_full(format!("{title}{of_jobs}: maximum by block size"), [grid.by_block()]);
     }
+}
+
+/// The highest rate of each pattern and block size in one table, with the latency there and by itself.
+pub(super) fn best(sweep: &Sweep) -> Table {
+    let grids = grids(&sweep.points).into_iter().map(|(rw, jobs)| {
+        let of_grid = |point: &&SweepPoint| (point.spot.rw, point.spot.numjobs) == (rw, jobs);
+        Grid { points: sweep.points.iter().filter(of_grid).collect() }
+    });
+    let rows: Vec<Row> = grids
+        .flat_map(|grid| grid.bests().into_iter().map(|best| grid.row(best)).collect::<Vec<_>>())
+        .collect();
+    let columns = [
+        Column::left("workload"),
+        Column::right("IOPS"),
+        Column::right("MiB/s"),
+        Column::right("at QD"),
+        Column::right("mean"),
+        Column::right("p99").dispensable(1),
+        Column::right("lowest mean").dispensable(0),
+    ];
+    Table::new(columns, rows).without_empty()
 }
 
 fn grids(points: &[SweepPoint]) -> Vec<(AccessPattern, u32)> {
@@ -120,18 +141,43 @@ impl Grid<'_> {
         Block::Table(Table::new(columns, points.into_iter().map(row)))
     }
 
-    /// The highest rate of each block size, where there are several: of depths that reach the same, the least.
-    fn by_block(&self) -> Block {
+    /// The highest rate of each block size: of depths that reach the same, the least.
+    fn bests(&self) -> Vec<&SweepPoint> {
         const SAME: f64 = 0.99;
         let best = |block: u64| {
             let of_block =
                 || self.points.iter().filter(|point| point.spot.block_size_bytes == block && point.ios > 0);
             let most = of_block().map(|point| point.iops).fold(0.0, f64::max);
-            of_block().filter(|point| point.iops >= SAME * most).min_by_key(|point| point.spot.iodepth)
+            of_block()
+                .filter(|point| point.iops >= SAME * most)
+                .min_by_key(|point| point.spot.iodepth)
+                .copied()
         };
-        let bests: Vec<&&SweepPoint> =
-            self.axis(|point| point.spot.block_size_bytes).into_iter().filter_map(best).collect();
-        let row = |point: &&&SweepPoint| {
+        self.axis(|point| point.spot.block_size_bytes).into_iter().filter_map(best).collect()
+    }
+
+    /// The row of the highest rate of a block size.
+    fn row(&self, best: &SweepPoint) -> Row {
+        let spot = best.spot;
+        let jobs = if spot.numjobs > 1 { format!(" x {} jobs", spot.numjobs) } else { String::new() };
+        let of_block =
+            self.points.iter().filter(|point| point.spot.block_size_bytes == spot.block_size_bytes);
+        let lowest = of_block.filter_map(|point| point.lat_ns.mean).reduce(f64::min);
+        Row::new([
+            format!("{} {}{jobs}", spot.rw.title(), block_name(spot.block_size_bytes)).into(),
+            Cell::iops(best.iops),
+            Cell::mebibytes(best.bytes_per_second),
+            Cell::count(u64::from(spot.iodepth)),
+            best.lat_ns.mean.map(Cell::mean_latency).into(),
+            best.lat_ns.p99.map(Cell::latency).into(),
+            lowest.map(Cell::mean_latency).into(),
+        ])
+    }
+
+    /// The highest rate of each block size, where there are several.
+    fn by_block(&self) -> Block {
+        let bests = self.bests();
+        let row = |point: &&SweepPoint| {
             Row::new([
                 Cell::integer(point.spot.block_size_bytes, block_name(point.spot.block_size_bytes)),
                 Cell::iops(point.iops),

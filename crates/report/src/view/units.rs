@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use fathom_model::units::UnitSystem;
 
 use super::cell::decimal;
-use super::{AxisEnds, Block, Cell, CellMeasure, CellValue, FindingEntry, HeatMap, Plot, Table, View};
+use super::{
+    AxisEnds, Block, Cell, CellMeasure, CellValue, FindingEntry, HeatMap, KeyFigure, Plot, Table, View,
+};
 use crate::Style;
 
 /// Heads of columns of rates, in powers of 1024 and of 1000.
@@ -33,6 +35,7 @@ impl View {
     fn in_units(mut self, system: UnitSystem) -> View {
         let head = self.head.iter_mut().flat_map(|head| head.target.iter_mut().chain(&mut head.host));
         head.for_each(|part| *part = system.restate_all(part).into_owned());
+        self.verdict.iter_mut().for_each(|figure| figure.set_units(system));
         for section in &mut self.sections {
             restate(&mut section.title, system);
             section.blocks.iter_mut().for_each(|block| block.set_units(system));
@@ -55,16 +58,20 @@ impl Block {
     fn set_units(&mut self, system: UnitSystem) {
         match self {
             Block::Notes(notes) => notes.iter_mut().for_each(|note| restate(note, system)),
-            Block::KeyFigures(figures) => figures.iter_mut().for_each(|figure| {
-                restate(&mut figure.label, system);
-                figure.cell.set_units(system);
-            }),
+            Block::KeyFigures(figures) => figures.iter_mut().for_each(|figure| figure.set_units(system)),
             Block::Table(table) => table.set_units(system),
             Block::Findings(findings) => findings.iter_mut().for_each(|finding| finding.set_units(system)),
             Block::HeatMaps(maps) => maps.iter_mut().for_each(|map| map.set_units(system)),
             Block::Plots(plots) => plots.iter_mut().for_each(|plot| plot.set_units(system)),
             Block::Commands(_) => {}
         }
+    }
+}
+
+impl KeyFigure {
+    fn set_units(&mut self, system: UnitSystem) {
+        restate(&mut self.label, system);
+        self.cell.set_units(system);
     }
 }
 
@@ -147,7 +154,7 @@ mod tests {
     use super::*;
     use crate::formats::text::render;
     use crate::text_writer::text;
-    use crate::view::{Column, KeyFigure, Row, ViewHead};
+    use crate::view::{Column, Row, ViewHead};
 
     #[test]
     fn tables_sentences_and_the_head_change_their_units_and_the_data_does_not() {

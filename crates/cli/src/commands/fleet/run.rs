@@ -45,7 +45,7 @@ const OWN_VARIABLES: &str = "FATHOM_";
 
 /// What `fathom fleet run` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct RunFleetArguments {
     #[command(flatten)]
     hosts: HostArguments,

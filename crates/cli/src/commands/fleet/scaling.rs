@@ -25,7 +25,7 @@ use crate::output;
 
 /// What `fathom fleet scaling` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct ScalingArguments {
     /// Runs with different numbers of ranks: merged records, runs of the history, directories of the records of one run, and
     /// directories of such directories

@@ -26,7 +26,7 @@ pub struct ExportArguments {
     /// Write to a file, which is replaced as a whole [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Filters")]
     filter: FilterArguments,
 }
 

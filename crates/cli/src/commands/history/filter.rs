@@ -169,7 +169,7 @@ mod tests {
 
     #[derive(Parser)]
     struct Line {
-        #[command(flatten)]
+        #[command(flatten, next_help_heading = "Filters")]
         filter: FilterArguments,
     }
 

@@ -26,9 +26,9 @@ pub struct TrendArguments {
     /// Series by target, device, host, type or label:NAME; hour compares the hours of the day
     #[arg(long, value_parser = grouping, value_name = "KEY", default_value = "target")]
     by: Grouping,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Filters")]
     filter: FilterArguments,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
 }
 

@@ -20,7 +20,7 @@ const TOGETHER: usize = 4_096;
 
 /// What `fathom trace convert` takes.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct ConvertArguments {
     /// Recording of requests (- for standard input): `fathom monitor --record`, blktrace, blkparse, fio iolog
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]

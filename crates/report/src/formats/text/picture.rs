@@ -140,7 +140,7 @@ mod tests {
             |text: &str| Picture { lines: vec![(text.to_owned(), text.len()), ("x".to_owned(), 1)] };
         let written = |width: usize| {
             let style = Style::default();
-            let page = Page { style: &style, width };
+            let page = Page { style: &style, width, is_brief: false };
             let pictures = vec![picture("abcd"), picture("efg")];
             text(|out| page.side_by_side(pictures, out)).expect("writing to memory")
         };

@@ -41,7 +41,7 @@ impl TableStream {
     }
 
     fn page(&self) -> Page<'_> {
-        Page { style: &self.style, width: self.width }
+        Page { style: &self.style, width: self.width, is_brief: false }
     }
 }
 
@@ -234,7 +234,7 @@ mod tests {
 
     fn written(table: &Table, width: usize) -> Vec<String> {
         let style = Style::default();
-        let page = Page { style: &style, width };
+        let page = Page { style: &style, width, is_brief: false };
         let text = text(|out| page.table(table, true, out)).expect("writing to memory");
         text.lines().map(str::to_owned).collect()
     }
@@ -269,7 +269,10 @@ mod tests {
         let table = table.with_legend("p", "p: a probability.").with_legend("q", "q: no such column.");
         let shown = |width: usize| {
             let page = Style { width, ..Style::default() };
-            crate::text_writer::text(|out| Page { style: &page, width }.table(&table, true, out)).unwrap()
+            crate::text_writer::text(|out| {
+                Page { style: &page, width, is_brief: false }.table(&table, true, out)
+            })
+            .unwrap()
         };
         assert!(shown(60).ends_with("0.5\n  p: a probability.\n"), "{}", shown(60));
         assert!(!shown(25).contains("probability"), "{}", shown(25));
