@@ -39,7 +39,7 @@ pub const CAMPAIGN: Campaign = Campaign {
 };
 
 /// The pages with the tables: the full one, and the short one.
-const PAGES: [&str; 2] = ["docs/versus-fio.md", "README.md"];
+const PAGES: [&str; 2] = ["docs/src/explanation/versus-fio.md", "README.md"];
 const BEGIN: &str = "<!-- versus-fio: begin, written by cargo lab versus-fio -->";
 const END: &str = "<!-- versus-fio: end -->";
 /// The heads of [`RowLine::cells`], and their widths on the terminal.
@@ -423,7 +423,7 @@ fn verdict(lines: &[RowLine<'_>]) -> String {
     format!("{} of {wanted} goals met{named}{disturbed}", wanted - missed.len())
 }
 
-/// The text between the markers of docs/versus-fio.md.
+/// The text between the markers of docs/src/explanation/versus-fio.md.
 fn full_table(about: &str, lines: &[RowLine<'_>]) -> String {
     let mut text = format!("{about}\n\n| row | what | {} |\n", HEADS.join(" | "));
     text += "|---|---|--:|--:|--:|--:|---|\n";

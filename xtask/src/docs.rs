@@ -15,7 +15,7 @@ pub struct Generated {
 
 /// Every generated document.
 pub const GENERATED: &[Generated] =
-    &[Generated { path: "docs/fio-compat.md", content: fathom_options::compatibility_page }];
+    &[Generated { path: "docs/src/reference/fio-compat.md", content: fathom_options::compatibility_page }];
 
 /// A page that is generated from runs: tests of its own (package, filter) write it if this variable is set, and otherwise
 /// compare it with what comes out today. The checks of the source would have to build and run all of that each time.
@@ -35,7 +35,7 @@ pub fn write(root: &Path) -> anyhow::Result<()> {
     cargo.env(variable, "1").current_dir(root);
     let status = cargo.status().context("cannot run cargo")?;
     anyhow::ensure!(status.success(), "the tests `{tests}` of {package}, which write a page, have failed");
-    println!("wrote docs/published-figures.md");
+    println!("wrote docs/src/reference/published-figures.md");
     Ok(())
 }
 
