@@ -27,7 +27,8 @@ fn find(name: &str) -> &'static ComparedFigure {
 #[test]
 fn the_page_is_what_the_simulator_gives() {
     let page = page::render(Published::shipped(), all());
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/reference/published-figures.md");
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/reference/published-figures.md");
     if std::env::var_os(WRITE).is_some() {
         std::fs::write(path, page).unwrap();
         return;
