@@ -33,13 +33,13 @@ pub const CAMPAIGN: Campaign = Campaign {
     turn: Some(measuring_alone),
     ..Campaign::new(
         "versus-fio",
-        "The cost of an I/O beside Debian's fio, written into the pages that quote it; FATHOM_BIN names a binary to measure",
+        "The cost of an I/O beside Debian's fio, written into the page that quotes it; FATHOM_BIN names a binary to measure",
         plan,
     )
 };
 
-/// The pages with the tables: the full one, and the short one.
-const PAGES: [&str; 2] = ["docs/versus-fio.md", "README.md"];
+/// The page with the table.
+const PAGE: &str = "docs/src/explanation/versus-fio.md";
 const BEGIN: &str = "<!-- versus-fio: begin, written by cargo lab versus-fio -->";
 const END: &str = "<!-- versus-fio: end -->";
 /// The heads of [`RowLine::cells`], and their widths on the terminal.
@@ -81,8 +81,7 @@ fn plan(asked: &Asked) -> anyhow::Result<Plan> {
     let settings = Settings::from_asked(asked)?;
     let rows = || ROWS.iter().filter(|row| asked.includes(&row.name));
     // A page without a place for its table is known before anything was measured.
-    let pages =
-        if settings.write { Some((MarkedPage::read(PAGES[0])?, MarkedPage::read(PAGES[1])?)) } else { None };
+    let page = if settings.write { Some(MarkedPage::read(PAGE)?) } else { None };
     ensure!(settings.directory.is_dir(), "{} is not a directory", settings.directory.display());
     let bench: Arc<Mutex<Option<Bench>>> = Arc::default();
     let (has_bench, has_device) = (rows().any(TableRow::has_bench), rows().any(|row| row.load.is_recorded()));
@@ -117,10 +116,9 @@ fn plan(asked: &Asked) -> anyhow::Result<Plan> {
             measured.iter().map(|(row, measured)| RowLine { row, measured }).collect();
         println!("{}", verdict(&lines));
         let bench = bench.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some((full, short)), Some(bench)) = (pages, bench.as_ref()) {
-            full.write(&full_table(&bench.about, &lines))?;
-            short.write(&short_table(&bench.about, &lines))?;
-            println!("wrote {}", PAGES.join(" and "));
+        if let (Some(page), Some(bench)) = (page, bench.as_ref()) {
+            page.write(&full_table(&bench.about, &lines))?;
+            println!("wrote {PAGE}");
         }
         Ok(())
     }))
@@ -147,9 +145,6 @@ struct TableRow {
     #[serde(default)]
     against: Against,
     goal: Option<Goal>,
-    /// Stands in the README too.
-    #[serde(default)]
-    headline: bool,
     load: RunLoad,
 }
 
@@ -423,7 +418,7 @@ fn verdict(lines: &[RowLine<'_>]) -> String {
     format!("{} of {wanted} goals met{named}{disturbed}", wanted - missed.len())
 }
 
-/// The text between the markers of docs/versus-fio.md.
+/// The text between the markers of docs/src/explanation/versus-fio.md.
 fn full_table(about: &str, lines: &[RowLine<'_>]) -> String {
     let mut text = format!("{about}\n\n| row | what | {} |\n", HEADS.join(" | "));
     text += "|---|---|--:|--:|--:|--:|---|\n";
@@ -442,19 +437,6 @@ fn full_table(about: &str, lines: &[RowLine<'_>]) -> String {
         }
     }
     text
-}
-
-/// The text between the markers of the README: the headline rows.
-fn short_table(about: &str, lines: &[RowLine<'_>]) -> String {
-    let mut text =
-        "| same work, side by side | fathom | fio | ratio (spread) |\n|---|--:|--:|--:|\n".to_owned();
-    let shown = || lines.iter().filter(|line| line.row.headline);
-    for line in shown() {
-        let [ours, theirs, ratio, ..] = line.cells();
-        let _ = writeln!(text, "| {} | {ours} | {theirs} | {ratio} |", line.row.what);
-    }
-    let disturbed = shown().any(|line| line.measured.is_disturbed);
-    text + "\n" + about + if disturbed { " Something else ran meanwhile.\n" } else { "\n" }
 }
 
 /// Three digits, or all before the point.
@@ -560,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_have_every_row_or_the_headline_rows() {
+    fn the_page_has_every_row() {
         let mut result = measured(&[(1.0, Some(0.5))]);
         result.remark = Some("a remark".to_owned());
         let lines = [RowLine { row: find("psync"), measured: &result }];
@@ -569,16 +551,6 @@ mod tests {
             | psync | psync: I/Os per CPU-second | 1.000 M | 0.500 M | 2.00 (2.00..2.00) | ≥ 1.35 × | yes |\n\
             \n### Command lines\n\n**psync**\n\na remark\n\n    fathom fio\n    fio\n";
         assert_eq!(full_table("about", &lines), expected);
-        let lines: Vec<RowLine<'_>> = ROWS.iter().map(|row| RowLine { row, measured: &result }).collect();
-        let text = short_table("about", &lines);
-        let table: Vec<&str> = text.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
-        assert_eq!(table.len(), ROWS.iter().filter(|row| row.headline).count());
-        let first = "| io_uring, depth 64: I/Os per CPU-second | 1.000 M | 0.500 M | 2.00 (2.00..2.00) |";
-        assert_eq!(table[0], first);
-        assert!(text.ends_with("\n\nabout\n"));
-        result.is_disturbed = true;
-        let text = short_table("about", &[RowLine { row: find("psync"), measured: &result }]);
-        assert!(text.ends_with("\n\nabout Something else ran meanwhile.\n"));
     }
 
     #[test]
@@ -594,7 +566,7 @@ mod tests {
         }
         write(&format!("{END}\n{BEGIN}\n"));
         assert!(MarkedPage::at(&path).is_err() && MarkedPage::read("no-page.md").is_err());
-        PAGES.iter().for_each(|name| drop(MarkedPage::read(name).unwrap()));
+        MarkedPage::read(PAGE).unwrap();
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The claims of docs/dd.md: dd's figure on volumes with known limits, compared with bench's.
+//! The claims of docs/src/explanation/why-dd-lies.md: dd's figure on volumes with known limits, compared with bench's.
 //!
 //! The volumes are those of the page, smaller; every test checks a relation, none a rate.
 

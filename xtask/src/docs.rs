@@ -15,13 +15,21 @@ pub struct Generated {
 
 /// Every generated document.
 pub const GENERATED: &[Generated] =
-    &[Generated { path: "docs/fio-compat.md", content: fathom_options::compatibility_page }];
+    &[Generated { path: "docs/src/reference/fio-compat.md", content: fathom_options::compatibility_page }];
 
-/// A page that is generated from runs: tests of its own (package, filter) write it if this variable is set, and otherwise
-/// compare it with what comes out today. The checks of the source would have to build and run all of that each time.
-const BY_TESTS: (&str, &str, &str) = ("fathom-assess", "published::", "FATHOM_WRITE_DOCS");
+/// Pages that are written from runs: tests of their own (package, program, filter) write them if this variable is set, and otherwise
+/// compare them with what comes out today. The checks of the source would have to build and run all of that each time.
+const BY_TESTS: [(&str, &str, &str); 2] =
+    [("fathom-assess", "suite", "published::"), ("fathom", "cli", "book::")];
+const VARIABLE: &str = "FATHOM_WRITE_DOCS";
 
-/// Writes them all.
+/// The program that makes pages of the book, and its version.
+const MDBOOK: &str = "mdbook@0.5.4";
+/// Where it is installed, and where the pages go.
+const TOOLS: &str = "target/tools";
+const BOOK: &str = "target/book";
+
+/// Writes them all, and makes the pages of the book.
 pub fn write(root: &Path) -> anyhow::Result<()> {
     for document in GENERATED {
         let path = root.join(document.path);
@@ -29,13 +37,39 @@ pub fn write(root: &Path) -> anyhow::Result<()> {
             .with_context(|| format!("cannot write {}", path.display()))?;
         println!("wrote {}", document.path);
     }
-    let (package, tests, variable) = BY_TESTS;
+    for (package, program, tests) in BY_TESTS {
+        let mut cargo = cargo(root, &["test", "--quiet", "-p", package, "--test", program, tests]);
+        cargo.env(VARIABLE, "1");
+        succeed(cargo, &format!("the tests `{tests}` of {package}, which write pages"))?;
+    }
+    build(root)
+}
+
+/// Makes the pages of the book, which can be searched and need no network.
+fn build(root: &Path) -> anyhow::Result<()> {
+    let mdbook = root.join(TOOLS).join("bin/mdbook");
+    if !mdbook.exists() {
+        succeed(
+            cargo(root, &["install", "--quiet", "--locked", "--root", TOOLS, MDBOOK]),
+            "installing mdbook",
+        )?;
+    }
+    let mut command = Command::new(mdbook);
+    command.args(["build", "docs", "--dest-dir"]).arg(root.join(BOOK)).current_dir(root);
+    succeed(command, "mdbook")?;
+    println!("wrote {BOOK}/index.html");
+    Ok(())
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["test", "--quiet", "-p", package, "--test", "suite", tests]);
-    cargo.env(variable, "1").current_dir(root);
-    let status = cargo.status().context("cannot run cargo")?;
-    anyhow::ensure!(status.success(), "the tests `{tests}` of {package}, which write a page, have failed");
-    println!("wrote docs/published-figures.md");
+    cargo.args(arguments).current_dir(root);
+    cargo
+}
+
+fn succeed(mut command: Command, what: &str) -> anyhow::Result<()> {
+    let status = command.status().with_context(|| format!("cannot run {what}"))?;
+    anyhow::ensure!(status.success(), "{what} failed");
     Ok(())
 }
 

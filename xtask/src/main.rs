@@ -13,7 +13,7 @@ cargo xtask COMMAND
   test           everything that must hold: packages, format, tidy, lints, release build, instruction counts, unit and
                  crate tests, device tests
   tidy           what the source must keep to: imports, lengths, leftovers, links, generated documents
-  docs           write the generated documents
+  docs           write the generated documents and the pages of the book
   instructions   compare the instructions per operation with benches/instructions.toml; --write stores them there, --only NAME
                  takes the cases with NAME in their names alone
   dist           what users install: static binaries, packages, images; --check installs and runs them; --help

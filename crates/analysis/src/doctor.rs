@@ -325,7 +325,7 @@ mod tests {
     use super::facts::fixture::good;
     use super::*;
 
-    const PAGE: &str = include_str!("../../../docs/doctor.md");
+    const PAGE: &str = include_str!("../../../docs/src/reference/doctor-checks.md");
 
     #[test]
     fn every_check_is_documented_once_and_explains_itself() {
@@ -333,7 +333,7 @@ mod tests {
             assert!(CHECKS[..index].iter().all(|other| other.id != check.id), "{} twice", check.id);
             assert!(
                 PAGE.contains(&format!("| `{}` |", check.id)),
-                "docs/doctor.md has no row for {}",
+                "doctor-checks.md has no row for {}",
                 check.id
             );
             assert!(check.matters.ends_with('.'), "{}", check.matters);

@@ -4,7 +4,7 @@
 //! crash can be read. The first block is a header, as JSON; blocks of requests or intervals follow, then an end. Within a block
 //! numbers have variable length, and a request is the difference from the previous one of its operation: about 10 bytes. Blocks do
 //! not depend on each other. Files of one recording, or several recordings of one device, may be joined by `cat`.
-//! docs/observed-load.md has the format.
+//! docs/src/reference/load-recordings.md has the format.
 
 mod block;
 mod blocks;

@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_stored_page_equals_the_generated_one() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fio-compat.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/reference/fio-compat.md");
         if std::env::var_os("FATHOM_BLESS").is_some() {
             std::fs::write(path, compatibility_page()).unwrap();
         }

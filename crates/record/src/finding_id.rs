@@ -1,5 +1,5 @@
-//! The kinds of findings: every id with its severities and its meaning. [docs/findings.md](../../../docs/findings.md) has the
-//! same table and the rule behind each.
+//! The kinds of findings: every id with its severities and its meaning.
+//! [The reference](../../../docs/src/reference/findings.md) has the same table and the rule behind each.
 
 use std::fmt;
 
@@ -142,7 +142,7 @@ impl fmt::Display for FindingId {
 mod tests {
     use super::*;
 
-    const PAGE: &str = include_str!("../../../docs/findings.md");
+    const PAGE: &str = include_str!("../../../docs/src/reference/findings.md");
 
     #[test]
     fn the_table_of_the_documentation_is_that_of_the_enum() {
@@ -151,13 +151,13 @@ mod tests {
             let severities: Vec<&str> = id.severities().iter().map(|severity| severity.name()).collect();
             let meaning = id.meaning().unwrap();
             table += &format!("| `{id}` | {} | {meaning} |\n", severities.join(", "));
-            assert!(PAGE.contains(&format!("**`{id}`**")), "docs/findings.md has no rule for {id}");
+            assert!(PAGE.contains(&format!("**`{id}`**")), "findings.md has no rule for {id}");
         }
         let stored: String = PAGE
             .lines()
             .filter(|line| line.starts_with('|'))
             .fold(String::new(), |all, line| all + line + "\n");
-        assert!(stored.starts_with(&table), "the first table of docs/findings.md should be:\n{table}");
+        assert!(stored.starts_with(&table), "the first table of findings.md should be:\n{table}");
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub struct FailureOutcome {
 }
 
 impl FailureOutcome {
-    /// What contradicts docs/fleet.md; nothing where the job behaved as documented.
+    /// What contradicts docs/src/reference/merged-runs.md; nothing where the job behaved as documented.
     pub fn violations(&self) -> Vec<String> {
         let mut found = Vec::new();
         if !self.left.is_empty() {
@@ -174,7 +174,7 @@ impl PlantedFailure {
         !fails && self.leaves_others_alone()
     }
 
-    /// The exit codes of the launcher that docs/fleet.md has for it.
+    /// The exit codes of the launcher that docs/src/reference/merged-runs.md has for it.
     fn documented_codes(&self) -> &'static [i32] {
         match (self.failure, self.launcher) {
             (FleetFailure::FullDisk, _) => &[0],

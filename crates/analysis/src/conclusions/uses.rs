@@ -311,7 +311,7 @@ pub const USES: &[Use] = &[
 mod tests {
     use super::*;
 
-    const PAGE: &str = include_str!("../../../../docs/profiles.md");
+    const PAGE: &str = include_str!("../../../../docs/src/reference/suites-and-profiles.md");
 
     #[test]
     fn the_page_states_the_needs_of_every_use() {
@@ -319,7 +319,7 @@ mod tests {
             let begin = format!("| {} | `{}` | ", one.title, one.name);
             let end = format!(" | {} | {} |", one.full.text(), one.small.text());
             let is_row = |line: &str| line.starts_with(&begin) && line.ends_with(&end);
-            assert!(PAGE.lines().any(is_row), "docs/profiles.md lacks: {begin}...{end}");
+            assert!(PAGE.lines().any(is_row), "suites-and-profiles.md lacks: {begin}...{end}");
         }
     }
 

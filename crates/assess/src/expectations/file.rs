@@ -70,8 +70,8 @@ pub(super) fn of_text(name: &str, text: &str) -> Result<Vec<Filed>, AssessError>
     parse(name, text).map_err(|reason| AssessError::usage(format!("{name}: {reason}"), HINT))
 }
 
-const HINT: &str =
-    "write [[expectation]] tables with expect = \"TEST.METRIC>=VALUE\"; see docs/expectations.md";
+const HINT: &str = "write [[expectation]] tables with expect = \"TEST.METRIC>=VALUE\"; \
+                    see docs/src/reference/expectations-syntax.md";
 
 fn parse(name: &str, text: &str) -> Result<Vec<Filed>, String> {
     let raw: RawFile = toml::from_str(text).map_err(|error| {
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_file_in_the_documentation_is_valid() {
-        let page = include_str!("../../../../docs/expectations.md");
+        let page = include_str!("../../../../docs/src/reference/expectations-syntax.md");
         let text = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
         let filed = parse("expectation.toml", text).unwrap();
         assert_eq!((filed[0].class.as_str(), filed[0].depth_per_iops), ("large", Some(0.005)));

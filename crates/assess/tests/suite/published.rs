@@ -1,4 +1,4 @@
-//! Published figures beside those of the models: `docs/published-figures.md` is made here and checked.
+//! Published figures beside those of the models: `docs/src/reference/published-figures.md` is made here and checked.
 
 mod conclusions;
 mod page;
@@ -27,14 +27,15 @@ fn find(name: &str) -> &'static ComparedFigure {
 #[test]
 fn the_page_is_what_the_simulator_gives() {
     let page = page::render(Published::shipped(), all());
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/published-figures.md");
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/reference/published-figures.md");
     if std::env::var_os(WRITE).is_some() {
         std::fs::write(path, page).unwrap();
         return;
     }
     let stored = std::fs::read_to_string(path).unwrap_or_default();
     let line = stored.lines().zip(page.lines()).take_while(|(stored, page)| stored == page).count() + 1;
-    assert!(stored == page, "docs/published-figures.md differs from line {line} on: run `cargo xtask docs`");
+    assert!(stored == page, "published-figures.md differs from line {line} on: run `cargo xtask docs`");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The suitability of every volume of the catalogue that has a model, at three sizes, against verdicts worked out by hand from the
 //! published rules and needs (`verdicts/uses.csv`: a row for each volume, a column for each use).
 //!
-//! A verdict is worked out so. The use's own I/Os (`docs/profiles.md`: sizes, share of reads, order) cost each limit of the volume
+//! A verdict is worked out so. The use's own I/Os (sizes, share of reads, order: suites-and-profiles.md) cost each limit of the volume
 //! tokens: one for an I/O, or one for each begun unit (`io_unit_kib_max`; a part of a unit where sequential I/Os are merged: not those
 //! of a log, where each waits for the sync of the one before), and
 //! its bytes (whole units with `io_whole_units`). The rate is the least of limit / tokens, with bursts first, then with baselines;

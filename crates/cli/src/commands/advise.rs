@@ -66,8 +66,8 @@ pub struct AdviseArguments {
 
 const EXAMPLES: &str = "\
 Recordings: `fathom monitor --record`, fio iolog 3, blktrace, blkparse, sar, sadf, iostat,
-Prometheus, CloudWatch, Azure Monitor, GCP Monitoring; see docs/observed-load.md. In place of a
-recording, --iops or --bandwidth states the load as for `fathom catalog fit`.
+Prometheus, CloudWatch, Azure Monitor, GCP Monitoring (docs/src/reference/load-recordings.md).
+In place of a recording, --iops or --bandwidth states the load as for `fathom catalog fit`.
 
 Examples:
   fathom advise cloudwatch.json --current 'aws-gp2?size=500GiB'

@@ -209,7 +209,8 @@ pub struct ImportPricesArguments {
 
 const IMPORT_PRICES_EXAMPLES: &str = "\
 Imported prices take precedence over those of the catalogue in every command. They are kept in
-fathom/prices.json in XDG_DATA_HOME (~/.local/share). docs/catalog.md has the addresses of the lists.
+fathom/prices.json in XDG_DATA_HOME (~/.local/share).
+docs/src/reference/catalogue.md has the addresses of the lists.
 
 Examples:
   fathom catalog import-prices index.json

@@ -53,7 +53,7 @@ struct InfoArguments {
 const INFO_EXAMPLES: &str = "\
 Formats: `fathom monitor --record`, fio iolog 2 and 3, blktrace, blkparse, `sar -d`, `sadf -j -- -d`, `iostat -x -t -o
 JSON`, Prometheus query_range of node_exporter, AWS CloudWatch (JSON, CSV), Azure Monitor, GCP Monitoring; see
-docs/observed-load.md.
+docs/src/reference/load-recordings.md.
 
 Examples:
   fathom trace info app.load

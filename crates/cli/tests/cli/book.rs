@@ -4,6 +4,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use crate::scratch;
 
@@ -13,12 +16,15 @@ const BLOCK: &str = "```console";
 const WITH_OUTPUT: &str = "```console,output";
 
 /// Names of real targets in the book, and what takes their place here.
-const TARGETS: [(&str, &str); 2] =
-    [("/mnt/data", "'sim:aws-gp3?size=100GiB'"), ("/dev/nvme1n1", "'sim:custom?iops=5000&bandwidth=200MiB&size=10GiB'")];
+const TARGETS: [(&str, &str); 2] = [
+    ("/mnt/data", "'sim:aws-gp3?size=100GiB'"),
+    ("/dev/nvme1n1", "'sim:custom?iops=5000&bandwidth=200MiB&size=10GiB'"),
+];
 
 /// The pages at and below `directory`.
 fn pages(directory: &Path, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
     for path in entries {
         if path.is_dir() {
@@ -33,11 +39,20 @@ fn pages(directory: &Path, found: &mut Vec<PathBuf>) {
 fn executed(line: &str, directory: &Path) -> (String, Option<i32>) {
     let line = TARGETS.iter().fold(line.to_owned(), |line, (name, simulated)| line.replace(name, simulated));
     let program = Path::new(env!("CARGO_BIN_EXE_fathom")).parent().unwrap();
-    let path = std::env::join_paths([program.to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())));
+    let path = std::env::join_paths(
+        [program.to_owned()]
+            .into_iter()
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+    );
     let mut command = Command::new("sh");
     command.args(["-c", &line]).current_dir(directory).env_clear();
-    command.env("PATH", path.unwrap()).env("HOME", directory.join("home")).env("TZ", "UTC").env("LC_ALL", "C.UTF-8");
+    command
+        .env("PATH", path.unwrap())
+        .env("HOME", directory.join("home"))
+        .env("TZ", "UTC")
+        .env("LC_ALL", "C.UTF-8");
     command.env("COLUMNS", "80").env("FATHOM_HISTORY", directory.join("history.db"));
+    command.env("FATHOM_TWINS", directory.join("twins"));
     let ended = command.output().unwrap();
     let error = String::from_utf8_lossy(&ended.stderr).into_owned();
     // A check that fails, and a goal that is missed, are examples as well; a mistake is not.
@@ -77,18 +92,24 @@ fn commands_of_the_book_run_and_print_what_it_shows() {
     let mut all = vec![root.join("README.md")];
     pages(&root.join("docs/src"), &mut all);
     let writes = std::env::var_os("FATHOM_WRITE_DOCS").is_some();
-    let mut outdated = Vec::new();
-    for page in &all {
-        let text = std::fs::read_to_string(page).unwrap();
-        let dir = scratch();
-        let today = renewed(&text, dir.path());
-        if today != text {
-            outdated.push(page.display().to_string());
-            if writes {
-                std::fs::write(page, &today).unwrap();
+    let outdated = Mutex::new(Vec::new());
+    let next = AtomicUsize::new(0);
+    let check = || {
+        while let Some(page) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let text = std::fs::read_to_string(page).unwrap();
+            let dir = scratch();
+            let today = renewed(&text, dir.path());
+            if today != text {
+                outdated.lock().unwrap().push(page.display().to_string());
+                if writes {
+                    std::fs::write(page, &today).unwrap();
+                }
             }
         }
-    }
+    };
+    // Most of the time is that of programs, of which each uses one CPU.
+    thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(check))));
+    let outdated = outdated.into_inner().unwrap();
     assert!(all.len() > 20);
     assert!(outdated.is_empty() || writes, "run `cargo xtask docs`: {outdated:?}");
 }

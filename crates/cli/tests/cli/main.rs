@@ -9,6 +9,7 @@ mod against;
 mod articles;
 mod bad_input;
 mod bench;
+mod book;
 mod catalog;
 mod compare;
 mod demo;

@@ -68,6 +68,8 @@ fn skipped(tests: &[TestRecord]) -> Option<String> {
     Some(format!("{tests}: {reason}"))
 }
 
+/// The rate that remains of a burst: a column of runs that have one.
+const AFTER_BURST: &str = "then IOPS";
 /// Columns of the kernel's view: without a device they would only take room.
 const OF_DEVICE: [&str; 2] = ["device", "device lat"];
 
@@ -95,6 +97,9 @@ const COLUMNS: &[TestColumn] = &[
     }),
     (Column::right("MiB/s").id("bytes_per_second").reserved(6), &|row| {
         row.summary.total.as_ref().map(|op| Cell::mebibytes(op.bytes_per_second)).into()
+    }),
+    (Column::right(AFTER_BURST).id("sustained_iops").dispensable(2).reserved(0), &|row| {
+        row.duration().after_burst().map(Cell::iops).into()
     }),
     (Column::data("iops_ci95_fraction"), &|row| {
         row.summary.stability.map(|stability| Cell::percent(stability.mean_ci95_fraction)).into()
@@ -135,7 +140,9 @@ fn table(header: &RunHeader, tests: &[RecordRow<'_>]) -> Table {
         *row = Row::ended(std::mem::take(&mut row.cells), &test.test);
     }
     let has_device = !header.conditions.target.devices.is_empty();
-    table.without(&[""]).without(if has_device { &[] } else { &OF_DEVICE })
+    let has_burst = tests.iter().any(|row| row.duration().after_burst().is_some());
+    let table = table.without(&[""]).without(if has_device { &[] } else { &OF_DEVICE });
+    if has_burst { table } else { table.without(&[AFTER_BURST]) }
 }
 
 fn rows(tests: &[TestRecord]) -> Vec<RecordRow<'_>> {

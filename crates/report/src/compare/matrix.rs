@@ -158,7 +158,15 @@ pub(super) fn brief(comparison: &VolumeComparison) -> Table {
     let places: Vec<usize> = (0..comparison.sources.len()).collect();
     let is_pair = places.len() == 2;
     let row = |(test, figure): (&MatrixTest, &MatrixFigure)| {
-        let head = [test.test.as_str().into(), Cell::from(label(test, figure))];
+        let name = test.test.as_str();
+        if let Some(held) = held(test, figure) {
+            let head = [name.into(), Cell::from(format!("sustained {}", label(test, figure)))];
+            let base = held[comparison.base].0;
+            let other = held[usize::from(comparison.base == 0).min(held.len() - 1)].0;
+            let ratio = is_pair.then(|| Cell::real(other / base, ratio_text(other / base)));
+            return Row::new(head.into_iter().chain(held.into_iter().map(|(_, cell)| cell)).chain(ratio));
+        }
+        let head = [name.into(), Cell::from(label(test, figure))];
         let values = places.iter().map(|&at| marked(figure, at));
         let pair = pair_of(comparison, test, figure).filter(|_| is_pair);
         let ratio = pair.map(|pair| {
@@ -180,6 +188,21 @@ pub(super) fn brief(comparison: &VolumeComparison) -> Table {
     let table = Table::new(columns, tests().map(row)).without_empty();
     if is_pair { table } else { table.divided(BY_SOURCES) }
 }
+
+/// The rate that each source holds after its burst, where one of them ran on burst credits and it is known of all.
+fn held(test: &MatrixTest, figure: &MatrixFigure) -> Option<Vec<(f64, Cell)>> {
+    let share = test.figures.iter().find(|figure| figure.figure == Figure::PublishedShare)?;
+    let of_source = |(of, share): (&FigureCell, &FigureCell)| {
+        let held = of.value? / share.value?.max(1.0);
+        Some((held, cell(figure.figure, &FigureCell { value: Some(held), ..*of })))
+    };
+    let is_burst = |cell: &FigureCell| cell.value.is_some_and(|share| share > BURST);
+    let all: Option<Vec<(f64, Cell)>> = figure.cells.iter().zip(&share.cells).map(of_source).collect();
+    all.filter(|_| share.cells.iter().any(is_burst))
+}
+
+/// A rate above this share of the sustained one is a burst.
+const BURST: f64 = 1.03;
 
 /// The rate that a test is about.
 fn rate_of(test: &MatrixTest) -> Option<&MatrixFigure> {

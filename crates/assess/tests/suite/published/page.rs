@@ -12,7 +12,7 @@ const HEAD: &str = "\
 
 Five published articles measured cloud volumes, with fio, ioping and HD Tune. Every figure of theirs is listed here beside what the
 same load gets of the simulated volume, or with the reason why the model does not explain it. `fathom catalog published` prints the
-same comparison. Made by `cargo xtask docs` from [published.toml](../crates/catalog/data/published.toml); a test makes it again and
+same comparison. Made by `cargo xtask docs` from [published.toml](../../../crates/catalog/data/published.toml); a test makes it again and
 fails if a figure has changed.
 
 The loads ran through the whole program in virtual time: fio's options, the loop, the simulated volume. With fathom installed, each
