@@ -170,7 +170,7 @@ fn bench_broken_off(target: &Path, signal: Signal) {
         assert!(endless["read"]["ios"].as_u64().is_some_and(|ios| ios > 0), "{endless:#}");
     }
     if signal == Signal::KILL {
-        let shown = run(fathom(bench.home.path()).args(["history", "show"]));
+        let shown = run(fathom(bench.home.path()).args(["history", "show", "--full"]));
         let words = shown.assert_code(0).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in ["stopped before its end: killed, or still running", "verdicts rest on the 1 test that"] {
             assert!(words.contains(part), "{part:?} is not in {words}");

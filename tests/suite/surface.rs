@@ -207,7 +207,12 @@ fn a_surface_of_an_unresponsive_device_ends_after_a_signal() {
     let (home, device) = (scratch(), LoopDevice::in_memory(32 * MIB));
     let held = Throttle::new(device.path(), &Cap { read_bps: Some(64), ..Cap::default() });
     let mut program = Program::start(fathom_under(&held, home.path()).arg("surface").arg(device.path()));
-    let begun = wait_for(Duration::from_secs(20), || program.stderr().contains("Writes nothing."));
+    let opens = || {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", program.pid().as_raw_nonzero()));
+        let mut links = open.into_iter().flatten().flatten().filter_map(|entry| entry.path().read_link().ok());
+        links.any(|path| path == device.path())
+    };
+    let begun = wait_for(Duration::from_secs(20), opens);
     assert!(begun && !wait_for(Duration::from_secs(2), || program.has_ended()), "{}", program.stderr());
     program.signal(Signal::INT);
     // Five seconds, and as many again for a machine that does much else.

@@ -260,12 +260,8 @@ impl Bar {
         Bar { rows, bar: both.add(bar.with_style(style(template))) }
     }
 
-    /// Shows lines above the bar, of which the last stay as there is room; in a pipe they are written as they come.
+    /// Shows lines above the bar, of which the last stay as there is room.
     pub fn rows(&self, lines: &str) {
-        if !stderr_is_seen() {
-            lines.lines().for_each(warn);
-            return;
-        }
         let room = stderr_size().1.saturating_sub(FREE_LINES).max(1);
         let shown_before = self.rows.message();
         let all: Vec<&str> = shown_before.lines().chain(lines.lines()).collect();

@@ -120,6 +120,15 @@ fn push_verdict(report: &IdentifyReport<'_>, view: &mut View) {
         "Unknown",
         (!verdict.unknown.is_empty()).then(|| format!("{}; --full says why", verdict.unknown.join(", "))),
     );
+    let can_write = record.header.command.iter().all(|word| word != "--read-only");
+    let is_protected = ["block_device", "file"].contains(&record.header.conditions.target.kind.as_str());
+    let next = (verdict.unknown.contains(&"writes") && can_write && is_protected).then(|| {
+        format!(
+            "--destroy-data={} measures writes as well, and destroys the data there",
+            record.header.target
+        )
+    });
+    view.say("Next", next);
 }
 
 /// `aws-gp2, 50 GiB (distance 0.00; also aws-gp2-2016)`.

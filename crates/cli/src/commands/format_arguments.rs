@@ -30,8 +30,8 @@ pub struct FormatArguments {
 
 impl FormatArguments {
     /// This form.
-    pub const fn of(format: Format, units: Option<UnitSystem>) -> FormatArguments {
-        FormatArguments { format, json: false, full: false, units }
+    pub const fn of(format: Format, full: bool, units: Option<UnitSystem>) -> FormatArguments {
+        FormatArguments { format, json: false, full, units }
     }
 
     /// The form asked for.

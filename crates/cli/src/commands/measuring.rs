@@ -72,8 +72,7 @@ impl Measuring {
         self.fleet.as_ref().is_none_or(Fleet::reports)
     }
 
-    /// Says what is going to be done by `plan` on standard error, so that the report is all of standard output, and warns if it cannot
-    /// be kept.
+    /// Says what is going to be done by `plan` on standard error if that is a terminal, and warns if it cannot be kept.
     ///
     /// # Errors
     /// The file that a page is asked for in cannot be written to.
@@ -82,8 +81,8 @@ impl Measuring {
             return Ok(());
         }
         self.report.iter().try_for_each(|path| super::report::check_report(path))?;
-        // On a simulated volume nothing is at stake, and the report is there at once.
-        if self.form.format() == Format::Text && !self.is_simulated {
+        // Who reads a log wants the report alone, and on a simulated volume nothing is at stake.
+        if self.form.format() == Format::Text && !self.is_simulated && output::stderr_is_seen() {
             // A standard error that nobody can write to is no reason not to measure.
             let _ = output::warn_by(plan);
         }

@@ -385,7 +385,7 @@ fn report_ranks(invocation: &PingInvocation, record: &RunRecord) -> Result<Exit,
     if keeps && store::place(invocation.keeping.history.clone(), true).history.is_none() {
         store::tell_of_no_place();
     }
-    let form = FormatArguments::of(format, invocation.units);
+    let form = FormatArguments::of(format, invocation.full, invocation.units);
     keep_and_print(record, invocation.keeping.place(keeps), keeps, &form, shown::show)?;
     Ok(ranks::exit_of(record))
 }
@@ -427,7 +427,7 @@ impl PingPrinter {
             quiet: invocation.quiet,
             stamp: invocation.stamp.clone(),
             periods: settings.print_count > 0 || settings.print_interval_ns > 0,
-            style: Style { units: invocation.units, ..output::style() },
+            style: Style { units: invocation.units, is_full: invocation.full, ..output::style() },
             stop,
             answered: Arc::new(AtomicU64::new(0)),
             how: None,

@@ -64,10 +64,11 @@ fn targets_are_measured_in_turns_within_the_budget() {
         "--budget=3s",
         "--history=h.db",
     ];
-    let ended = run(dir.path(), &args).succeeded();
-    assert!(ended.stderr.contains("2 blocks, about 3 s"), "{}", ended.stderr);
+    let plan = run(dir.path(), &[&args[..], &["--dry-run"]].concat()).quietly().stdout;
+    assert!(plan.contains("2 blocks, about 3 s"), "{plan}");
     // Lines are wrapped.
-    let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = run(dir.path(), &args).quietly().stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["Verdict rand-read: ", "2 blocks", "Kept 4 runs.", "tag:against-1-a tag:against-1-b"] {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }

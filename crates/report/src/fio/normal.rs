@@ -31,7 +31,7 @@ pub fn render_hosts(record: &RunRecord, style: &Style, out: &mut TextWriter) -> 
     if record.header.fleet.is_some() {
         let beside = fleet::beside(record);
         writeln!(out)?;
-        text::render(&beside, style, out)?;
+        text::render(&beside, &Style { is_full: true, ..style.clone() }, out)?;
     }
     Ok(())
 }

@@ -52,6 +52,8 @@ pub struct PingInvocation {
     pub stamp: Option<String>,
     /// An inconclusive objective has an exit code of its own.
     pub strict: bool,
+    /// The report has everything.
+    pub full: bool,
     /// Units of rates in the report.
     pub units: Option<UnitSystem>,
     /// Where the run is kept.
@@ -101,6 +103,7 @@ struct PingValues {
     quiet: bool,
     buffered: bool,
     strict: bool,
+    full: bool,
     size: Option<u64>,
     interval: Option<u64>,
     speed: Option<u64>,
@@ -171,6 +174,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
         quiet,
         stamp,
         strict: gathered.strict,
+        full: gathered.full,
         units: gathered.units,
         keeping,
         live,
@@ -272,6 +276,7 @@ fn switch(name: &'static str, front: PingProgram, settings: &mut PingSettings, g
         "batch" => gathered.forms.push((PingOutput::Raw, "-B")),
         "ioping-json" => gathered.forms.push((PingOutput::Array, "-J")),
         "json" if front == PingProgram::Ioping => gathered.forms.push((PingOutput::Array, "-J")),
+        "full" => gathered.full = true,
         "json" => gathered.forms.push((PingOutput::Report(Format::Json), "--json")),
         "events" => gathered.forms.push((PingOutput::Events, "--events")),
         _ => {}
@@ -396,6 +401,7 @@ pub const IOPING: &[PingOption] = &[
 const OWN: &[PingOption] = &[
     ours("json", "", "print one JSON document (fathom.ping/1) only"),
     ours("format", "FORMAT", "print a report only: text, markdown, csv, jsonl, json [default: text]"),
+    ours("full", "", "print the full report: histogram, answers and notes"),
     ours("units", "UNITS", "units of the report: iec (MiB/s) or si (MB/s) [default: iec]"),
     ours("events", "", "print a line of JSON per request, stall and period, and a summary"),
     ours("tui", "", "show a full-screen view while it runs; press ? for its keys"),
