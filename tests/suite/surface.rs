@@ -209,7 +209,8 @@ fn a_surface_of_an_unresponsive_device_ends_after_a_signal() {
     let mut program = Program::start(fathom_under(&held, home.path()).arg("surface").arg(device.path()));
     let opens = || {
         let open = std::fs::read_dir(format!("/proc/{}/fd", program.pid().as_raw_nonzero()));
-        let mut links = open.into_iter().flatten().flatten().filter_map(|entry| entry.path().read_link().ok());
+        let mut links =
+            open.into_iter().flatten().flatten().filter_map(|entry| entry.path().read_link().ok());
         links.any(|path| path == device.path())
     };
     let begun = wait_for(Duration::from_secs(20), opens);
