@@ -5,6 +5,7 @@ mod dependencies;
 mod imports;
 mod links;
 mod source;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,6 +67,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     findings.extend(dependencies::check_use(&tree));
     findings.extend(source::check(&tree));
     findings.extend(links::check(&tree));
+    findings.extend(words::check(&tree));
     findings.extend(docs::stale(root).into_iter().map(|(path, message)| TidyFinding::new(path, 0, message)));
     findings.sort();
     findings.iter().for_each(|finding| println!("{finding}"));

@@ -250,7 +250,7 @@ pub const CHECKS: &[DoctorCheck] = &[
         Machine,
         "cpu-load",
         "CPU load",
-        "Where other processes use the CPUs, rates and latencies include the waits for one.",
+        "If other processes use the CPUs, rates and latencies include the waits for one.",
         Some(FindingId::CpuWait),
         machine::cpu_load,
     ),

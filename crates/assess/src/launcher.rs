@@ -308,7 +308,7 @@ impl Launcher {
             let last = output.stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
             return Err(error(match last.filter(|_| output.code != Some(0)) {
                 Some(said) => format!("{program} --version fails ({said})"),
-                None => format!("{program} is no launcher of Slurm, MPICH, Intel MPI or Open MPI"),
+                None => format!("unknown launcher {program}: not of Slurm, MPICH, Intel MPI or Open MPI"),
             }));
         };
         let plugins = if family == LauncherFamily::Slurm { plugins(program) } else { Vec::new() };
@@ -620,7 +620,7 @@ fn expand(entry: &str, found: &mut Vec<String>) -> Result<(), EntryError> {
         // A name that begins with a hyphen would be an option of ssh.
         let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
         if !begins_well || name.len() > MAX_NAME {
-            return Err(EntryError::new(skipped, format!("'{name}' is no name of a host"), NAMES));
+            return Err(EntryError::new(skipped, format!("'{name}' cannot be a host name"), NAMES));
         }
     }
     found.extend(names);
@@ -648,7 +648,7 @@ fn numbers(text: &str, at: usize) -> Result<Vec<String>, EntryError> {
             number.parse::<u64>().ok().filter(|_| is_number)
         };
         let (Some(low), Some(high)) = (read(first), read(last)) else {
-            return Err(EntryError::new(from, format!("'{part}' is no number and no range"), BRACKETS));
+            return Err(EntryError::new(from, format!("'{part}' is neither a number nor a range"), BRACKETS));
         };
         if high < low {
             return Err(EntryError::new(from, format!("the range {part} runs backwards"), BRACKETS));

@@ -128,7 +128,7 @@ fn open_server(
     let is_current = found == DatabaseOwner::Ours(migrations::FORMAT);
     match access {
         Access::Existing if found == DatabaseOwner::Empty => {
-            Err(Error::missing(location, "the database has none"))
+            Err(Error::missing(location, "the database has no history"))
         }
         Access::Create if is_read_only => Err(Error::read_only(location)),
         _ if is_current => Ok(database),

@@ -74,9 +74,9 @@ pub(crate) fn read_csv(text: &str) -> Result<SourceReport, ImportError> {
         let line = error.position().map_or(0, csv::Position::line);
         ImportError::new(
             line,
-            "this is no row of the table",
+            "not a row of the table",
             format!(
-                "give every row the columns {HEAD} of the head, quoted where they hold a comma ({error})"
+                "give every row the columns {HEAD} of the head, quoted if they hold a comma ({error})"
             ),
         )
     };
@@ -106,7 +106,7 @@ pub(crate) fn read_toml(text: &str) -> Result<SourceReport, ImportError> {
     let mut common = BTreeMap::new();
     for (name, value) in document.iter().filter(|(name, _)| *name != "figure") {
         let text =
-            plain(value).ok_or_else(|| ImportError::new(0, format!("'{name}' is no plain value"), hint))?;
+            plain(value).ok_or_else(|| ImportError::new(0, format!("'{name}' has to be a plain value"), hint))?;
         common.insert(name.clone(), text);
     }
     let lines = text.lines().enumerate().filter(|(_, line)| line.trim() == "[[figure]]");
@@ -117,7 +117,7 @@ pub(crate) fn read_toml(text: &str) -> Result<SourceReport, ImportError> {
         let mut row = TableRow { line, ..TableRow::default() };
         for (name, value) in figure.as_table().into_iter().flatten() {
             let text = plain(value)
-                .ok_or_else(|| ImportError::new(line, format!("'{name}' is no plain value"), hint))?;
+                .ok_or_else(|| ImportError::new(line, format!("'{name}' has to be a plain value"), hint))?;
             row.set(name, text);
         }
         rows.push(row);

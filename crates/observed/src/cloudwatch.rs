@@ -52,7 +52,7 @@ impl CloudwatchSeries {
             return Err(impossible(value));
         }
         if matches!(metric.figure, IntervalFigure::Ops(_)) && value.fract() != 0.0 {
-            return Err(format!("{value} I/Os are no sum: the values are those of another statistic"));
+            return Err(format!("{value} I/Os cannot be a sum: the values are those of another statistic"));
         }
         if metric.unit == "Percent" && value > MAX_PERCENT {
             return Err(format!(

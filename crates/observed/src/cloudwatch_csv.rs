@@ -60,7 +60,7 @@ pub(crate) fn read(text: &str, device: Option<&str>) -> Result<ObservedLoad, Loa
     for row in rows.records() {
         let row = row.map_err(|error| {
             let line = error.position().map_or(0, csv::Position::line);
-            LoadError::new(line, format!("it is no row of a table: {error}"), HINT)
+            LoadError::new(line, format!("not a row of the table: {error}"), HINT)
         })?;
         let line = row.position().map_or(0, csv::Position::line);
         let Some(at_ns) = row.get(0).and_then(time) else {

@@ -225,7 +225,7 @@ pub fn compatibility_page() -> String {
     for (name, _, instead) in command::UNSUPPORTED {
         put(&mut out, format_args!("| `--{name}` | {instead} |\n"));
     }
-    out.push_str("\n### Job options\n\n| option | accepted where it is | instead |\n|---|---|---|\n");
+    out.push_str("\n### Job options\n\n| option | accepted if it is | instead |\n|---|---|---|\n");
     UNSUPPORTED.iter().for_each(|row| out.push_str(&unsupported_line(row)));
     out.push_str("\n### Engines\n\n| engine | reason | instead |\n|---|---|---|\n");
     for row in REFUSED_ENGINES {

@@ -67,7 +67,7 @@ fn piece<'a>(pattern: &mut FillPattern, text: &'a str) -> Result<&'a str, String
 fn add_file(pattern: &mut FillPattern, name: &str) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("cannot read the file of the pattern, {name}: {error}");
     if !std::fs::metadata(name).map_err(failed)?.is_file() {
-        return Err(format!("the file of the pattern, {name}, is no regular file"));
+        return Err(format!("the pattern {name} has to be a regular file"));
     }
     let file = File::open(name).map_err(failed)?;
     // One more byte than a pattern may have, so that a longer one is refused.

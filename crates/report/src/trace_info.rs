@@ -183,14 +183,14 @@ fn reads(profile: &LoadProfile) -> String {
         }
         (Some(ops), None) => format!("{} of the I/Os", percent(ops)),
         (None, Some(of_bytes)) => format!("{} of the bytes; of the I/Os unknown", percent(of_bytes)),
-        (None, None) => "unknown: the source does not tell reads and writes apart, or has none".to_owned(),
+        (None, None) => "unknown: the source does not separate reads from writes".to_owned(),
     }
 }
 
 fn latency_text(load: &ObservedLoad, profile: &LoadProfile) -> String {
     let total = profile.operations.iter().find(|operation| operation.operation == "total");
     let Some(mean) = total.and_then(|total| total.mean_latency_ns) else {
-        return "unknown: the source has none".to_owned();
+        return "unknown: not in the source".to_owned();
     };
     let mean = Cell::mean_latency(mean).text;
     match &load.course {

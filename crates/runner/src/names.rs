@@ -39,7 +39,7 @@ pub(crate) fn inspect(path: &Path, names: NameUse) -> Result<Option<Target>, Run
         },
         (Some(found), NameUse::MakeFile) if found.is_file() => TargetKind::Name,
         (Some(_), NameUse::MakeFile) => {
-            return Err(unsuitable("exists and is no regular file", "choose another name"));
+            return Err(unsuitable("exists and is not a regular file", "choose another name"));
         }
         (Some(_), NameUse::MakeDirectory) => {
             return Err(unsuitable("exists already", "remove it, or choose another name"));

@@ -51,7 +51,7 @@ impl Twin {
             }
         }
         if twin.tables(TwinOp::Read, false).is_empty() {
-            return Err("no latency was measured at rest".to_owned());
+            return Err("no unloaded latency was measured".to_owned());
         }
         let waited = run.tests.iter().filter(|test| test.id.starts_with("twin-")).flat_map(|test| &test.jobs);
         let waited = waited.map(run_queue_wait_share).fold(0.0, f64::max);

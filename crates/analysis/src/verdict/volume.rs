@@ -111,7 +111,9 @@ pub struct SuitabilityVerdict {
 impl VolumeVerdict {
     /// Of the tests of a bench, or of several hosts.
     pub fn of_tests(analysis: &Analysis<'_>) -> VolumeVerdict {
-        let rates = both_units(|unit, kind| of_rows(analysis, unit, kind));
+        // A rate of one of several targets is not that of all.
+        let is_single = analysis.together().is_empty();
+        let rates = both_units(|unit, kind| of_rows(analysis, unit, kind).filter(|_| is_single));
         VolumeVerdict::new(analysis, rates)
     }
 

@@ -129,7 +129,7 @@ pub fn tag(text: &str) -> Result<String, String> {
     if is_tag(text) {
         Ok(text.to_owned())
     } else {
-        Err("use a word that is no number, without , ~ and :".to_owned())
+        Err("a tag cannot be a number or contain , ~ :".to_owned())
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn read(text: &str) -> Result<SourceReport, ImportError> {
         let numbers = numbers(line).ok_or_else(|| {
             ImportError::new(
                 line_number,
-                "this is no raw line of ioping",
+                "not a raw line of ioping",
                 "import lines of 8 or 10 numbers alone",
             )
         })?;

@@ -99,7 +99,7 @@ impl TableUnits {
             Some(other) => Err(ImportError::new(
                 line,
                 format!("kb_base is {other}"),
-                "write 1024 where KB and MB are powers of 1,024, 1000, or either where that is unknown",
+                "write 1024 if KB and MB are powers of 1,024, 1000 if of 1,000, or either if that is unknown",
             )),
         }
     }
@@ -172,7 +172,7 @@ pub(super) fn value(
     let Some(number) = Number::parse(digits).filter(|number| !digits.contains(',') && number.unit.is_empty())
     else {
         return wrong(
-            &format!("'{}' is no value", row.value),
+            &format!("cannot read the value '{}'", row.value),
             "write a number with a point, or: stalled, not measured, unpublished",
         );
     };
@@ -189,21 +189,21 @@ pub(super) fn value(
         SheetFigure::Metric(MetricKind::Latency(..)) | SheetFigure::Runtime => {
             match number::time_unit(unit) {
                 Some(scale) => scaled(scale, 0.0),
-                None => wrong(&format!("'{unit}' is no unit of time"), "write ns, us, ms or s"),
+                None => wrong(&format!("unknown unit of time '{unit}'"), "write ns, us, ms or s"),
             }
         }
         SheetFigure::MachineCpu | SheetFigure::UserCpu | SheetFigure::SystemCpu if unit == "%" => {
             scaled(1.0, 0.0)
         }
         SheetFigure::MachineCpu | SheetFigure::UserCpu | SheetFigure::SystemCpu => {
-            wrong(&format!("'{unit}' is no unit of a share"), "write %")
+            wrong(&format!("unknown unit of a share '{unit}'"), "write %")
         }
         SheetFigure::Metric(MetricKind::Iops) | SheetFigure::Ios => {
             match unit.to_ascii_lowercase().as_str() {
                 "" | "iops" | "1/s" | "1" | "io/s" | "ops" => scaled(1.0, 0.0),
                 "k" | "kiops" => scaled(1e3, 0.0),
                 _ => {
-                    wrong(&format!("'{unit}' is no unit of I/Os"), "write IOPS, k for thousands, or nothing")
+                    wrong(&format!("unknown unit of I/Os '{unit}'"), "write IOPS, k for thousands, or nothing")
                 }
             }
         }

@@ -41,7 +41,7 @@ impl<'a> Blocks<'a> {
         let broken = |problem: String| Err(LoadError::new(0, format!("block 1: {problem}"), DAMAGED));
         let header = match read_block(&mut *input, &mut content) {
             Ok(block) if block.kind == BlockKind::Header => RecordingHeader::parse(&content),
-            Ok(_) => Err("it is no header".to_owned()),
+            Ok(_) => Err("not a header".to_owned()),
             Err(BlockFault::Version(version)) => return Err(later_version(1, version)),
             Err(BlockFault::Io(error)) => return Err(unreadable(&error)),
             Err(BlockFault::End | BlockFault::Cut) => Err("it is incomplete".to_owned()),

@@ -74,7 +74,7 @@ pub(super) const ROWS: &[JobOption] = &[
         .aliases(&["ss"])
         .default("iops_slope:0.01%")
         .doc(
-            "What must be steady for steadystate_duration to end the job: iops, bw or lat (greatest \
+            "Figure that must be steady for steadystate_duration to end the job: iops, bw or lat (greatest \
               deviation from the mean) or iops_slope, bw_slope or lat_slope, with a limit as a number or a \
               percentage of the mean (iops:2%).",
         ),

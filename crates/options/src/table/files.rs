@@ -127,8 +127,8 @@ pub(super) const ROWS: &[JobOption] = &[
     })
     .default("1")
     .doc(
-        "What posix_fadvise(2) tells the kernel about each file: 1 means the order of the offsets, 0 \
-              nothing.",
+        "Advice to the kernel about each file by posix_fadvise(2): 1 is the order of the offsets, 0 \
+              none.",
     ),
     row("write_hint", Choice(&["none", "short", "medium", "long", "extreme"]), |options, text| {
         value::choice(text, &WRITE_HINTS).map(|hint| options.plan.files.usage.write_hint = Some(hint))

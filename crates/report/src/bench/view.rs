@@ -14,6 +14,9 @@ use crate::stream::RowSource;
 use crate::verdict;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, iops_text};
 
+/// Tests on several targets at once that stand first.
+const MAX_TOGETHER: usize = 3;
+
 /// Everything that a bench shows; the fio command of each test where `show_fio` says so.
 pub fn view(analysis: &Analysis<'_>, show_fio: bool) -> View {
     let record = analysis.record;
@@ -26,6 +29,9 @@ pub fn view(analysis: &Analysis<'_>, show_fio: bool) -> View {
         view.push("", [Block::note("No test was run.")]);
     } else {
         expectations::push_verdict(analysis, &mut view);
+        for found in analysis.together().iter().take(MAX_TOGETHER) {
+            view.say(found.test.trim_end_matches("-together"), together_text(found));
+        }
         verdict::push(&VolumeVerdict::of_tests(analysis), record, &mut view);
         view.say("Skipped", skipped(&record.tests));
         view.push_brief("", [Block::Table(brief_table(&record.header, analysis.tests()))]);
@@ -34,7 +40,7 @@ pub fn view(analysis: &Analysis<'_>, show_fio: bool) -> View {
     view.push("Expectations", expectations::blocks(analysis));
     view.push("", endings::rounds(record));
     view.push("", endings::precision(analysis));
-    view.push("Separately and together", [together(analysis.together())]);
+    view.push_full("Separately and together", [together(analysis.together())]);
     view.push_full("Findings", [run_view::findings(record)]);
     view.push_full("Workload suitability", run_view::suitability(analysis));
     view.push_full("Duration of the rates", [durations(analysis)]);

@@ -252,7 +252,7 @@ pub(super) fn matrix(comparison: &VolumeComparison, group: Group) -> Vec<Block> 
     if comparison.sources.len() > 1 && has_rows {
         let mut figures = comparison.tests.iter().flat_map(|test| shown(test, group));
         let is_marked = figures.any(|figure| !figure.best.is_empty() || !figure.worst.is_empty());
-        let marks = "+ best, - worst, where they differ by more than the smallest difference that counts.";
+        let marks = "+ best, - worst, if they differ by more than the smallest difference that counts.";
         let omitted = "Stability is omitted where every CV is below 2 % and no second is 5 % below the mean.";
         let legends = [is_marked.then_some(marks), (group == Group::Other).then_some(omitted)];
         let legends = legends.into_iter().flatten().map(str::to_owned);

@@ -16,12 +16,12 @@ static RUNNING: Family =
     Family::gauge("fathom_live_running", "", "Whether a test runs: 1, and 0 between tests and before them.");
 static TEST: Family = Family::gauge("fathom_live_test_number", "", "Number of the test, from 1.");
 static TESTS: Family =
-    Family::gauge("fathom_live_tests", "", "Number of tests; absent where that is unknown.");
+    Family::gauge("fathom_live_tests", "", "Number of tests; absent if unknown.");
 static ELAPSED: Family = Family::gauge("fathom_live_test_elapsed", "seconds", "Time of the test so far.");
 static LEFT: Family = Family::gauge(
     "fathom_live_run_remaining",
     "seconds",
-    "Time until the run is expected to end; absent where that is unknown.",
+    "Time until the run is expected to end; absent if unknown.",
 );
 static FINDINGS: Family =
     Family::gauge("fathom_live_findings", "", "Findings on the tests that have ended, by severity.");

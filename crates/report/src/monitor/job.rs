@@ -74,7 +74,7 @@ fn comments(seen: &MonitorInterval, job: &ReplayJobs, text: &mut String) -> std:
     writeln!(text, ";\n; To run it, name the file or device in the environment:")?;
     writeln!(text, ";   TARGET=/path/to/file fathom fio THIS_FILE")?;
     if job.sections.iter().any(|section| section.op != Op::Read) {
-        writeln!(text, "; What TARGET holds is overwritten.")?;
+        writeln!(text, "; It overwrites the data of TARGET.")?;
     }
     Ok(())
 }
@@ -141,7 +141,7 @@ mod tests {
         assert!(text.starts_with("; The load of /dev/sdb as `fathom monitor` saw it for 4 s.\n"), "{text}");
         for part in [
             "; read: 450.0 per second of 6.7 KiB on average\n",
-            "; What TARGET holds is overwritten.\n",
+            "; It overwrites the data of TARGET.\n",
             "filename=${TARGET}\n",
             "runtime=4\n",
             "[reads]\nrw=randread\nbssplit=4k/78:16k/22\niodepth=1\nrate=3059712\noffset=0\nsize=",

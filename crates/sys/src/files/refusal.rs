@@ -79,6 +79,6 @@ pub(super) fn kind_of(mode: u32) -> &'static str {
         FileType::Socket => "a socket",
         FileType::Directory => "a directory",
         FileType::Symlink => "a symbolic link",
-        _ => "of an unknown kind",
+        _ => "a file of an unknown kind",
     }
 }

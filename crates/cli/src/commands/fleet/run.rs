@@ -75,7 +75,7 @@ pub struct RunFleetArguments {
 
 /// Examples of `fleet run`.
 const EXAMPLES: &str = "\
-Rank 0 prints the report. Where it is lost, the records in --fleet-out are merged here.
+Rank 0 prints the report. If it is lost, the records in --fleet-out are merged here.
 
 Examples:
   fathom fleet run --hosts=h[1-64] bench /mnt/shared
@@ -103,7 +103,7 @@ impl ScaleRequest {
         }
         let number = |part: &str| {
             let number = part.trim().parse::<u32>().ok().filter(|number| *number > 0);
-            number.ok_or_else(|| format!("'{part}' is no number of ranks: write --fleet-scale=1,2,8"))
+            number.ok_or_else(|| format!("cannot read '{part}' as a number of ranks: write --fleet-scale=1,2,8"))
         };
         let counts = text.split(',').map(number).collect::<Result<Vec<u32>, String>>()?;
         let counts = crate::commands::words::sorted_once(counts);
@@ -451,7 +451,7 @@ impl RankFiles {
         let ranks: Vec<u32> = ranks.collect();
         let named = rank_ranges(&ranks, MAX_RANGES);
         (!ranks.is_empty())
-            .then(|| format!("these ranks did not come to their end, and count with what they had: {named}"))
+            .then(|| format!("these ranks did not finish; their partial results count: {named}"))
     }
 
     /// True where every rank has a record of all that it was to measure.

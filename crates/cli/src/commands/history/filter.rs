@@ -74,7 +74,7 @@ fn moment_in(text: &str, zone: &TimeZone, now_ms: u64) -> Result<Moment, String>
     if let Ok(ago) = parse_duration(text) {
         return Ok(at(now_ms.saturating_sub(ago.as_millis())));
     }
-    let error = || format!("'{text}' is no time: write 2026-11-01, 2026-11-01T14:00 or 7d");
+    let error = || format!("cannot read the time '{text}': write 2026-11-01, 2026-11-01T14:00 or 7d");
     date_in(text, zone).map(at).ok_or_else(error)
 }
 

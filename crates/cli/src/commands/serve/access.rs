@@ -199,7 +199,7 @@ impl Token {
         let token = text.lines().next().unwrap_or_default().trim();
         if token.len() < SHORTEST || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             let message = format!(
-                "the first line of {name} is no token of {SHORTEST} or more visible ASCII characters"
+                "the first line of {name} has to be a token of {SHORTEST} or more visible ASCII characters"
             );
             let hint = format!("draw one: head -c 24 /dev/urandom | base64 > '{name}'");
             return Err(Complaint::usage(message, Some(hint)));
