@@ -266,7 +266,7 @@ fn cost(sheet: &Sheet) -> Option<String> {
     Some(match (parts.is_empty(), month.is_whole()) {
         (false, true) => format!("{known}."),
         (false, false) => format!("{known}; {unknown}."),
-        (true, false) => format!("What {size} cost is unknown: {unknown}."),
+        (true, false) => format!("The price of {size} is unknown: {unknown}."),
         (true, true) => return None,
     })
 }

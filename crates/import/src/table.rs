@@ -75,9 +75,7 @@ pub(crate) fn read_csv(text: &str) -> Result<SourceReport, ImportError> {
         ImportError::new(
             line,
             "not a row of the table",
-            format!(
-                "give every row the columns {HEAD} of the head, quoted if they hold a comma ({error})"
-            ),
+            format!("give every row the columns {HEAD} of the head, quoted if they hold a comma ({error})"),
         )
     };
     let names: Vec<String> = reader.headers().map_err(broken)?.iter().map(str::to_ascii_lowercase).collect();
@@ -101,12 +99,12 @@ pub(crate) fn read_toml(text: &str) -> Result<SourceReport, ImportError> {
         let line = error
             .span()
             .map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() as u64 + 1);
-        ImportError::new(line, format!("this is no TOML: {}", error.message()), hint)
+        ImportError::new(line, format!("invalid TOML: {}", error.message()), hint)
     })?;
     let mut common = BTreeMap::new();
     for (name, value) in document.iter().filter(|(name, _)| *name != "figure") {
-        let text =
-            plain(value).ok_or_else(|| ImportError::new(0, format!("'{name}' has to be a plain value"), hint))?;
+        let text = plain(value)
+            .ok_or_else(|| ImportError::new(0, format!("'{name}' has to be a plain value"), hint))?;
         common.insert(name.clone(), text);
     }
     let lines = text.lines().enumerate().filter(|(_, line)| line.trim() == "[[figure]]");

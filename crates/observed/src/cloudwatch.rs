@@ -306,7 +306,7 @@ mod tests {
         assert!(refused(&two).contains("two values for this time"));
         let fine = statistics("VolumeReadOps", &[("00", "Sum", "1"), ("05", "Sum", "2")]);
         assert!(refused(&fine.replace("05:00", "00:30")).contains("30 s apart"));
-        assert!(refused(&fine.replace("\"Sum\":1", "\"Sum\":1.5")).contains("are no sum"));
+        assert!(refused(&fine.replace("\"Sum\":1", "\"Sum\":1.5")).contains("cannot be a sum"));
         for (value, shown) in [("-5", "-5"), ("1e300", "1e300"), ("1e19", "1e19")] {
             assert_eq!(
                 refused(&fine.replace("\"Sum\":1", &format!("\"Sum\":{value}"))),

@@ -103,7 +103,7 @@ impl CloudwatchMetric {
             "" => format!("{} has no {wanted}", self.name),
             found => format!("{} is a series of {found}, not of {wanted}", self.name),
         };
-        let why = if self.is_sum() { ": what an average means depends on the hypervisor" } else { "" };
+        let why = if self.is_sum() { ": the meaning of an average depends on the hypervisor" } else { "" };
         (problem, format!("export the statistic {wanted}{why}"))
     }
 }

@@ -37,10 +37,21 @@ const fn at_start(words: &'static [Place], unless_next: Place, advice: &'static 
 const BE: Place = &["is", "are", "was", "were"];
 const PATTERNS: &[Pattern] = &[
     at_start(&[&["where"]], &[], "a condition begins with 'if'"),
-    anywhere(&[&["where"], &["it", "they", "there", "nothing", "none", "several", "both"]], "a condition is 'if'"),
+    anywhere(
+        &[&["where"], &["it", "they", "there", "nothing", "none", "several", "both"]],
+        "a condition is 'if'",
+    ),
     at_start(&[&["what"]], &["is", "are", "does", "do", "if"], "name the thing instead of 'what ...'"),
-    at_start(&[&["of"], &["the", "a", "an", "one", "two", "several", "many", "each", "such", "those"]], &[], "begin with the subject"),
-    Pattern { unless_next: &["longer"], unless_before: &["there"], ..anywhere(&[BE, &["no"]], "say what it is, not 'is no ...'") },
+    at_start(
+        &[&["of"], &["the", "a", "an", "one", "two", "several", "many", "each", "such", "those"]],
+        &[],
+        "begin with the subject",
+    ),
+    Pattern {
+        unless_next: &["longer"],
+        unless_before: &["there"],
+        ..anywhere(&[BE, &["no"]], "say what it is, not 'is no ...'")
+    },
     Pattern { unless_before: &["there"], ..anywhere(&[BE, &["none"]], "say what it is, not 'is none'") },
     anywhere(&[&["has", "have"], &["none"]], "say what is missing, not 'has none'"),
     anywhere(&[&["excuse", "excuses", "lifts"]], "software and devices do not excuse or lift"),
@@ -96,7 +107,8 @@ fn patterns(text: &str) -> impl Iterator<Item = String> {
 
 impl Pattern {
     fn is_at(&self, all: &[String], at: usize) -> bool {
-        let is = |place: Place, word: Option<&String>| word.is_some_and(|word| place.contains(&word.as_str()));
+        let is =
+            |place: Place, word: Option<&String>| word.is_some_and(|word| place.contains(&word.as_str()));
         let is_it = self.words.iter().enumerate().all(|(offset, place)| is(place, all.get(at + offset)));
         let before = at.checked_sub(1).and_then(|before| all.get(before));
         is_it
@@ -124,13 +136,17 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
 /// Stands for code, and for what a program puts in.
 const CODE: &str = "x";
 
-/// The words in lower case.
+/// The words in lower case, but for those in capitals (SQL, abbreviations).
 fn words(sentence: &str) -> Vec<String> {
     let word = |word: &str| match word.contains('{') {
         true => CODE.to_owned(),
-        false => word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase(),
+        false => in_lower_case(word.trim_matches(|c: char| !c.is_alphanumeric())),
     };
     sentence.split_whitespace().map(word).filter(|word| !word.is_empty()).collect()
+}
+
+fn in_lower_case(word: &str) -> String {
+    if word.len() > 1 && word.chars().all(char::is_uppercase) { word.to_owned() } else { word.to_lowercase() }
 }
 
 /// String literals that are prose, with the lines they begin on.
@@ -200,7 +216,9 @@ fn paragraphs(text: &str) -> Vec<(usize, String)> {
             is_open = false;
             continue;
         }
-        let item = trimmed.strip_prefix("- ").or_else(|| trimmed.split_once(". ").filter(|(number, _)| number.parse::<u8>().is_ok()).map(|(_, item)| item));
+        let item = trimmed.strip_prefix("- ").or_else(|| {
+            trimmed.split_once(". ").filter(|(number, _)| number.parse::<u8>().is_ok()).map(|(_, item)| item)
+        });
         match (item, found.last_mut().filter(|_| is_open)) {
             (None, Some((_, paragraph))) => {
                 paragraph.push(' ');
@@ -248,6 +266,7 @@ mod tests {
             "What is measured?",
             "the directory where files lie",
             "one of the limits",
+            "WHERE id is NULL",
         ] {
             assert_eq!(found(text), [""; 0], "{text}");
         }
@@ -255,7 +274,8 @@ mod tests {
 
     #[test]
     fn literals_are_told_from_code_and_comments() {
-        let code = "// a \"comment with some words\"\nlet c = '\"';\nlet text = \"one two \\\n   three four\";\n";
+        let code =
+            "// a \"comment with some words\"\nlet c = '\"';\nlet text = \"one two \\\n   three four\";\n";
         assert_eq!(literals(code), [(3, "one two three four".to_owned())]);
     }
 

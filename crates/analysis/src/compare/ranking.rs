@@ -15,7 +15,7 @@ use crate::steady::rate_duration::Lasting;
 
 /// The rule, for reports.
 pub const RULE: &str = "geometric mean of the ratios to the base over the rates (IOPS, or bandwidth if no IOPS are stated) that all \
-                        ranked sources have; the sustained rate counts where it is known, else the measured one";
+                        ranked sources have; the sustained rate counts if it is known, else the measured one";
 
 /// The place of a source.
 #[derive(Clone, Debug, PartialEq, Serialize)]

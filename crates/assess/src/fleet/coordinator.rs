@@ -431,7 +431,7 @@ impl Coordinator {
             _ if self.started.is_none() => FIRST_START,
             RankState::Failed { .. } => "the other ranks, having failed",
             RankState::Ready { .. } => NEXT_START,
-            RankState::Asks { .. } => "what to measure next",
+            RankState::Asks { .. } => "the next test",
         }
     }
 

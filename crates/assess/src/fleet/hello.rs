@@ -330,7 +330,7 @@ fn refusal(hellos: &[Hello], starts_by_clock: bool, roles: Option<&str>) -> Opti
             return found(reason, "install one version on all hosts");
         }
         if let Some(problem) = &hello.problem {
-            let is_of_directory = rank > 0 || problem.contains("of an earlier job");
+            let is_of_directory = rank > 0 || problem.contains(" of an earlier job");
             let hint = if is_of_directory { "name another directory with --fleet-out" } else { "" };
             return found(format!("{}: {problem}", name(rank)), hint);
         }

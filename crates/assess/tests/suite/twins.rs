@@ -133,7 +133,7 @@ fn what_was_not_measured_is_a_note() {
         twin.notes
     );
     run.tests.retain(|test| !test.id.starts_with("twin-"));
-    assert_eq!(Twin::of(&run), Err("no latency was measured at rest".to_owned()));
+    assert_eq!(Twin::of(&run), Err("no unloaded latency was measured".to_owned()));
 }
 
 /// `fixed` us, beside which so many take a time that is distributed exponentially; a share of a million takes `tail` us more.

@@ -82,7 +82,9 @@ Accesses no device. Exit status: 3 if no volume meets the objective for sure. Qu
 fn expectation(text: &str) -> Result<Criterion, String> {
     let criterion = Criterion::parse(text)?;
     match &criterion.test {
-        Some(test) => Err(format!("'{test}' names a test, and a load is one whole: write read.lat_ns.p99<5ms")),
+        Some(test) => {
+            Err(format!("'{test}' names a test, and a load is one whole: write read.lat_ns.p99<5ms"))
+        }
         None if !criterion.metric.is_recorded() => {
             Err(format!("{} is not predicted; use {}", criterion.metric, Statistic::RECORDED))
         }

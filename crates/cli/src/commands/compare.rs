@@ -204,7 +204,7 @@ impl ChartRequest {
                 (Some(file), _) => (ChartKind::Bars, Some(file)),
                 (None, Some((_, name, _))) => {
                     return Err(format!(
-                        "'{name}' is no SVG or PNG file: write KIND:FILE.svg or KIND:FILE.png"
+                        "unsupported chart file '{name}': write KIND:FILE.svg or KIND:FILE.png"
                     ));
                 }
                 (None, None) => (text.parse()?, None),

@@ -96,10 +96,10 @@ const STEPS: &[DemoStep] = &[
 
 /// Commands to go on with.
 const NEXT: &[(&str, &str)] = &[
-    ("fathom doctor /mnt/data", "what would spoil figures on this machine"),
+    ("fathom doctor /mnt/data", "conditions of this machine that falsify figures"),
     ("fathom bench --quick /mnt/data", "assess a volume of your own in under a minute"),
     ("fathom report -o volume.html", "the newest run as a page with charts"),
-    ("fathom monitor", "what the disks do now"),
+    ("fathom monitor", "the I/O of the disks, live"),
     ("fathom catalog fit --iops 5000 --size 500GiB", "volume types that meet a need"),
     ("fathom --help", "all commands"),
 ];

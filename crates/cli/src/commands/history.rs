@@ -89,7 +89,7 @@ enum Action {
     /// Give runs a tag, by which list, trend and compare find them
     #[command(after_long_help = examples::TAG)]
     Tag {
-        /// A word that is no number, without , ~ and :
+        /// A word, not a number, without , ~ and :
         tag: String,
         /// Run numbers, last or last~N
         #[arg(required = true)]

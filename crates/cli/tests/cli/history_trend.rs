@@ -63,7 +63,7 @@ fn a_metric_is_shown_over_the_stored_runs(dir: &Path) {
         (&["history", "trend", "speed"][..], "'speed' names no metric"),
         (&["history", "trend", "read.iops", "--by", "day"], "use target, device, host, type"),
         (&["history", "trend", "a.read.iops", "--test", "b"], "name the test once"),
-        (&["history", "list", "--since", "soon"], "'soon' is no time"),
+        (&["history", "list", "--since", "soon"], "cannot read the time 'soon'"),
     ] {
         let refused = run(dir, args);
         assert!(refused.code == Some(2) && refused.stderr.contains(part), "{refused:?}");

@@ -148,7 +148,7 @@ fn runs_are_listed_searched_opened_compared_and_seen_as_trends() {
     found.has(&["href=\"/runs/1\"", "value=\"before\""]);
     assert!(!found.0.contains("href=\"/runs/2\""));
     served.get("/?text=nowhere", &[]).has(&["No run matches --text nowhere; the history has 2 runs"]);
-    served.get("/?since=yesterday", &[]).has(&["role=\"alert\"", "is no time"]);
+    served.get("/?since=yesterday", &[]).has(&["role=\"alert\"", "cannot read the time"]);
     let report = served.get("/runs/2", &[]);
     report.has(&["<h1>Run 2: ", "class=\"chart\"", "Results", "Conditions", "/runs/2/report.html"]);
     assert!(!report.0.contains("method=\"post\""), "it is read-only");

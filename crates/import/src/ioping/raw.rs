@@ -29,11 +29,7 @@ pub(crate) fn read(text: &str) -> Result<SourceReport, ImportError> {
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let line_number = index as u64 + 1;
         let numbers = numbers(line).ok_or_else(|| {
-            ImportError::new(
-                line_number,
-                "not a raw line of ioping",
-                "import lines of 8 or 10 numbers alone",
-            )
+            ImportError::new(line_number, "not a raw line of ioping", "import lines of 8 or 10 numbers alone")
         })?;
         let scale = time_scale(&numbers).ok_or_else(|| {
             ImportError::new(

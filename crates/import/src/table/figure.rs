@@ -202,9 +202,10 @@ pub(super) fn value(
             match unit.to_ascii_lowercase().as_str() {
                 "" | "iops" | "1/s" | "1" | "io/s" | "ops" => scaled(1.0, 0.0),
                 "k" | "kiops" => scaled(1e3, 0.0),
-                _ => {
-                    wrong(&format!("unknown unit of I/Os '{unit}'"), "write IOPS, k for thousands, or nothing")
-                }
+                _ => wrong(
+                    &format!("unknown unit of I/Os '{unit}'"),
+                    "write IOPS, k for thousands, or nothing",
+                ),
             }
         }
         _ => match (units.bytes(unit), unit) {

@@ -173,9 +173,9 @@ fn errors_name_the_line_and_the_remedy() {
         ("hello", "line 1: the source has no figures of a known format"),
         ("test,metric,value,unit\na,speed,1,\n", "line 2: unknown metric 'speed'"),
         ("test,metric,value,unit\na,iops,1,\nb,bw,5,\n", "line 3: the value has no unit"),
-        ("test,metric,value,unit\na,lat_ns.mean,5,furlong\n", "line 2: 'furlong' is no unit of time"),
-        ("test,metric,value,unit\na,iops,\"1,024\",\n", "line 2: '1,024' is no value"),
-        ("test,metric,value,unit\na,iops\n", "line 2: this is no row of the table"),
+        ("test,metric,value,unit\na,lat_ns.mean,5,furlong\n", "line 2: unknown unit of time 'furlong'"),
+        ("test,metric,value,unit\na,iops,\"1,024\",\n", "line 2: cannot read the value '1,024'"),
+        ("test,metric,value,unit\na,iops\n", "line 2: not a row of the table"),
         (
             "warning\n{\n  \"fio version\" : \"fio-3.33\",\n  \"jobs\" : [\n",
             "line 5: the JSON document is cut off",

@@ -109,9 +109,10 @@ impl<'a> Blocks<'a> {
                 "the recorder was killed: the last second, and I/Os in flight before it, may be missing"
                     .to_owned(),
             ),
-            (BlockFault::Damaged(reason), _) => self
-                .notes
-                .push(format!("block {} is damaged ({reason}): what follows is not read", self.number + 1)),
+            (BlockFault::Damaged(reason), _) => self.notes.push(format!(
+                "block {} is damaged ({reason}): the blocks after it are not read",
+                self.number + 1
+            )),
             _ => self.notes.push(format!("block {} is incomplete", self.number + 1)),
         }
         if let Some(end) = self.ended {

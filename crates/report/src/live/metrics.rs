@@ -15,8 +15,7 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 static RUNNING: Family =
     Family::gauge("fathom_live_running", "", "Whether a test runs: 1, and 0 between tests and before them.");
 static TEST: Family = Family::gauge("fathom_live_test_number", "", "Number of the test, from 1.");
-static TESTS: Family =
-    Family::gauge("fathom_live_tests", "", "Number of tests; absent if unknown.");
+static TESTS: Family = Family::gauge("fathom_live_tests", "", "Number of tests; absent if unknown.");
 static ELAPSED: Family = Family::gauge("fathom_live_test_elapsed", "seconds", "Time of the test so far.");
 static LEFT: Family = Family::gauge(
     "fathom_live_run_remaining",

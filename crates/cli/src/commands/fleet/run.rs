@@ -103,7 +103,9 @@ impl ScaleRequest {
         }
         let number = |part: &str| {
             let number = part.trim().parse::<u32>().ok().filter(|number| *number > 0);
-            number.ok_or_else(|| format!("cannot read '{part}' as a number of ranks: write --fleet-scale=1,2,8"))
+            number.ok_or_else(|| {
+                format!("cannot read '{part}' as a number of ranks: write --fleet-scale=1,2,8")
+            })
         };
         let counts = text.split(',').map(number).collect::<Result<Vec<u32>, String>>()?;
         let counts = crate::commands::words::sorted_once(counts);

@@ -401,9 +401,9 @@ mod tests {
         };
         check("0123456789abcdef\nmore\n", 0o600, "0123456789abcdef");
         check("0123456789abcdef", 0o640, "other users may read the token");
-        check("0123456789abcde\n", 0o600, "is no token of 16");
-        check("0123456789 abcdef\n", 0o600, "is no token");
-        check("", 0o400, "is no token");
+        check("0123456789abcde\n", 0o600, "has to be a token of 16");
+        check("0123456789 abcdef\n", 0o600, "has to be a token");
+        check("", 0o400, "has to be a token");
         fs::remove_file(&path).unwrap();
         assert!(Token::read(&path).is_err());
     }

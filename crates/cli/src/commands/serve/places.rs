@@ -481,7 +481,7 @@ mod tests {
         assert!(
             filter(&form_values("kind=nothing")).err().unwrap().contains("no command 'nothing' keeps runs")
         );
-        assert!(filter(&form_values("since=yesterday")).err().unwrap().contains("is no time"));
+        assert!(filter(&form_values("since=yesterday")).err().unwrap().contains("cannot read the time"));
         assert!(trend(&form_values("by=host")).unwrap().is_none());
         assert!(trend(&form_values("metric=rand-read.p99&by=host")).unwrap().is_some());
         assert!(
