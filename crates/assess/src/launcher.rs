@@ -846,8 +846,8 @@ mod tests {
             ("h1-3]", "] without [ in 'h1-3]' at character 5"),
             ("h1,h[3-1]", "the range 3-1 runs backwards in 'h1,h[3-1]' at character 6"),
             ("h[1,x]", "'x' is neither a number nor a range in 'h[1,x]' at character 5"),
-            ("h[1-]", "'1-' is no number and no range in 'h[1-]' at character 3"),
-            ("h[]", "'' is no number and no range in 'h[]' at character 3"),
+            ("h[1-]", "'1-' is neither a number nor a range in 'h[1-]' at character 3"),
+            ("h[]", "'' is neither a number nor a range in 'h[]' at character 3"),
             ("root@h1", "unexpected '@' in 'root@h1' at character 5"),
             (
                 "h1,-oProxyCommand",

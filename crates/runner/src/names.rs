@@ -45,7 +45,7 @@ pub(crate) fn inspect(path: &Path, names: NameUse) -> Result<Option<Target>, Run
             return Err(unsuitable("exists already", "remove it, or choose another name"));
         }
         (Some(found), _) if is_directory(found) => TargetKind::Name,
-        (Some(_), _) => return Err(unsuitable("is no directory", "choose another name")),
+        (Some(_), _) => return Err(unsuitable("is not a directory", "choose another name")),
     };
     Ok(Some(Target {
         path: path.to_owned(),

@@ -252,7 +252,7 @@ mod tests {
         for text in [
             "Where repeats differ, the highest is a bound.",
             "What it tells about the volume",
-            "Of single runs an interval is shown",
+            "Of the runs an interval is shown",
             "the ending of x.docx is no format",
             "the database has none of them",
             "absent where it is unknown",

@@ -165,12 +165,12 @@ fn what_is_not_the_jobs_own_is_neither_made_nor_removed() {
     std::fs::write(path("dir/file"), "kept").unwrap();
     std::os::unix::fs::symlink("elsewhere", path("link")).unwrap();
     for (engine, name, expected) in [
-        ("filecreate", "dir", "exists and is no regular file"),
-        ("filecreate", "link", "exists and is no regular file"),
+        ("filecreate", "dir", "exists and is not a regular file"),
+        ("filecreate", "link", "exists and is not a regular file"),
         ("filedelete", "dir", "is a directory"),
         ("dircreate", "dir", "exists already"),
-        ("dirdelete", "dir/file", "is no directory"),
-        ("dirdelete", "link", "is no directory"),
+        ("dirdelete", "dir/file", "is not a directory"),
+        ("dirdelete", "link", "is not a directory"),
         ("filecreate", "/dev/fathom-no-such-device", "/dev"),
     ] {
         let (engine, name) = (format!("--ioengine={engine}"), format!("--filename={name}"));

@@ -54,7 +54,8 @@ fn a_bucket_is_found_kept_and_shown_again() {
     // Nor are they tests that another run has.
     let refused = crate::run(dir.path(), &["compare", "1", "1"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    for part in ["error: cannot compare run 1: it is an identification", "hint: compare runs of fathom bench"]
+    for part in
+        ["error: cannot compare run 1: it is a run of `identify`", "hint: compare runs of fathom bench"]
     {
         assert!(refused.stderr.contains(part), "{part:?} is not in {}", refused.stderr);
     }

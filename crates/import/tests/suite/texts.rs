@@ -180,7 +180,7 @@ fn errors_name_the_line_and_the_remedy() {
             "warning\n{\n  \"fio version\" : \"fio-3.33\",\n  \"jobs\" : [\n",
             "line 5: the JSON document is cut off",
         ),
-        ("[[figure]]\nmetric = \n", "line 2: this is no TOML"),
+        ("[[figure]]\nmetric = \n", "line 2: invalid TOML"),
         ("{\"schema\":\"fathom.record/9\"}", "line 1: this record has version 9"),
     ] {
         let error = records(text, "t").unwrap_err();

@@ -131,7 +131,7 @@ fn damaged_blocks_end_what_is_read_and_are_named() {
     bytes[place] ^= 1;
     let load = load(&bytes).unwrap();
     assert_eq!((times(&load), load.length_ns), (vec![5, 6], 10));
-    let note = "block 3 is damaged (its checksum does not match): what follows is not read";
+    let note = "block 3 is damaged (its checksum does not match): the blocks after it are not read";
     assert!(load.notes.contains(&note.to_owned()), "{:?}", load.notes);
 }
 

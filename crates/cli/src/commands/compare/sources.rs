@@ -186,7 +186,7 @@ fn check_comparable(run: &SourceRun) -> Result<(), Complaint> {
     if run.record.header.activity.kind() != ActivityKind::Identify {
         return Ok(());
     }
-    let message = format!("cannot compare {}: `identify` runs cannot be compared", run.origin);
+    let message = format!("cannot compare {}: it is a run of `identify`", run.origin);
     let hint = "compare runs of fathom bench or fathom sweep on both volumes; `fathom history show` and `fathom report` show the \
                 limits of one identification";
     Err(Complaint::usage(message, Some(hint.to_owned())))
