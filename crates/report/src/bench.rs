@@ -4,6 +4,6 @@ pub(crate) mod endings;
 pub(crate) mod expectations;
 pub mod json;
 mod notes;
-mod view;
+pub(crate) mod view;
 
 pub use view::{ROWS, view};

@@ -5,6 +5,7 @@
 //! [`svg`](crate::formats::svg).
 
 mod chart;
+mod front;
 pub mod site;
 
 use base64::Engine as _;
@@ -12,11 +13,11 @@ use base64::prelude::BASE64_STANDARD;
 use fathom_record::Severity;
 use sha2::{Digest, Sha256};
 
-use crate::Style;
 use crate::view::{
     Align, Block, Cell, Column, FindingEntry, HeatMap, KeyFigure, Row, Section, Table, Tone, View,
 };
 use crate::xml::escaped;
+use crate::{Style, page};
 
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
@@ -32,7 +33,10 @@ pub fn render(view: &View, style: &Style) -> String {
          <meta name=\"referrer\" content=\"no-referrer\">\n"
     );
     Shell {
-        title: &format!("{}: fathom report", body.title),
+        title: &match body.verdict.as_str() {
+            "" => format!("{}: fathom report", body.title),
+            verdict => format!("{}: {verdict}", body.title),
+        },
         head: &head,
         styles: &[STYLE],
         scripts: &[SCRIPT],
@@ -40,6 +44,7 @@ pub fn render(view: &View, style: &Style) -> String {
         heading: &body.title,
         host: &body.host,
         lead: "",
+        tail: "",
         footer: "Made by fathom. This page loads nothing from anywhere.",
     }
     .render(&body)
@@ -51,7 +56,8 @@ pub struct PageBody {
     /// What was measured.
     pub title: String,
     host: String,
-    navigation: String,
+    /// The first line of its verdict, which is the heading; empty where there is none.
+    verdict: String,
     sections: String,
 }
 
@@ -62,23 +68,21 @@ impl PageBody {
     }
 
     fn written(view: &View, style: &Style, mut out: HtmlWriter) -> PageBody {
-        let view = view.in_units_of(style);
+        let mut view = view.in_units_of(style).into_owned();
+        page::choose_front(&mut view);
         let (title, host) = match &view.head {
             Some(head) => (head.target.join(", "), head.host_line(style)),
             None => ("fathom".to_owned(), String::new()),
         };
         let mut charts = 0;
-        if !view.verdict.is_empty() {
-            out.raw("<section class=\"verdict\" aria-label=\"Verdict\">\n");
-            key_figures(&view.verdict, false, &mut out);
-            out.close("section");
-        }
+        front::write(&view, &mut charts, &mut out);
         for (number, section) in view.sections.iter().enumerate() {
             if section.part.is_of(true) {
                 write_section(section, number, &mut charts, &mut out);
             }
         }
-        PageBody { title, host, navigation: navigation(&view.sections), sections: out.finish() }
+        let verdict = view.verdict.first().map(|line| format!("{} {}", line.label, line.cell.text));
+        PageBody { title, host, verdict: verdict.unwrap_or_default(), sections: out.finish() }
     }
 }
 
@@ -96,6 +100,8 @@ struct Shell<'a> {
     host: &'a str,
     /// Markup before the sections.
     lead: &'a str,
+    /// Markup behind them.
+    tail: &'a str,
     footer: &'a str,
 }
 
@@ -110,32 +116,23 @@ impl Shell<'_> {
         out.raw("</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the report</a>\n");
         out.raw(self.bar);
         out.raw("<header>\n<div>\n");
-        out.element("h1", &[], self.heading);
+        // The verdict is the heading where there is one.
+        let is_heading = body.verdict.is_empty();
+        out.element(if is_heading { "h1" } else { "p" }, &[("class", "subject")], self.heading);
         if !self.host.is_empty() {
             out.element("p", &[("class", "host")], self.host);
         }
-        out.raw("</div>\n<div class=\"tools\"><button type=\"button\" id=\"theme\" hidden>Dark or light</button></div>\n</header>\n");
-        out.raw(&body.navigation);
+        out.raw("</div>\n<button type=\"button\" id=\"theme\" hidden>Dark or light</button>\n</header>\n");
         out.raw("<main id=\"main\">\n");
         out.raw(self.lead);
         out.raw(&body.sections);
+        out.raw(self.tail);
         out.raw("</main>\n");
         out.raw(&format!("<footer><p>{}</p></footer>\n", self.footer));
         self.scripts.iter().for_each(|script| out.raw(&format!("<script>{script}</script>\n")));
         out.raw("</body>\n</html>\n");
         out.finish()
     }
-}
-
-/// Links to the sections that have a title.
-fn navigation(sections: &[Section]) -> String {
-    let mut out = String::from("<nav aria-label=\"Sections\">\n<ol>\n");
-    let is_listed = |section: &Section| section.part.is_of(true) && !section.title.is_empty();
-    for (number, section) in sections.iter().enumerate().filter(|(_, section)| is_listed(section)) {
-        out.push_str(&format!("<li><a href=\"#s{number}\">{}</a></li>\n", escaped(&section.title)));
-    }
-    out.push_str("</ol>\n</nav>\n");
-    out
 }
 
 /// A policy that allows these styles and scripts alone, and what `rest` says.
@@ -218,24 +215,38 @@ impl HtmlWriter {
 
 /// Texts of a column that are longer than this may be wrapped.
 const LONG_TEXT: usize = 32;
-/// Texts of a tile that are longer than this are written smaller.
-const LONG_FIGURE: usize = 16;
-/// More commands than this are folded.
-const MAX_COMMANDS: usize = 3;
+/// Tables of more rows are seen on demand.
+const FEW_ROWS: usize = 10;
+/// More notes as well.
+const FEW_NOTES: usize = 3;
 /// A map of more columns or rows is drawn.
 const MAX_LINES: usize = 24;
 
-/// Writes a section; `charts` counts those of the page.
+/// Writes a section; `charts` counts those of the page. What is no picture and has many lines is seen on demand.
 fn write_section(section: &Section, number: usize, charts: &mut usize, out: &mut HtmlWriter) {
     out.open("section", &[("id", &format!("s{number}"))]);
     if !section.title.is_empty() {
-        out.element("h2", &[], &section.title);
+        out.raw(if is_open(section) { "<details open><summary>" } else { "<details><summary>" });
+        out.raw("<h2>");
+        out.text(&section.title);
+        out.raw("</h2>");
+        out.close("summary");
     }
-    out.raw("\n");
     for block in &section.blocks {
         write_block(block, &section.title, charts, out);
     }
+    if !section.title.is_empty() {
+        out.close("details");
+    }
     out.close("section");
+}
+
+fn is_open(section: &Section) -> bool {
+    let is_short = |block: &Block| matches!(block, Block::Table(table) if table.rows.len() <= FEW_ROWS);
+    let is_picture = |block: &Block| matches!(block, Block::Plots(_) | Block::HeatMaps(_) | Block::Tests(_));
+    let is_note = |block: &Block| matches!(block, Block::Notes(notes) if notes.len() <= FEW_NOTES);
+    let mut blocks = section.blocks.iter();
+    blocks.clone().any(is_picture) || blocks.all(|block| is_short(block) || is_note(block))
 }
 
 fn write_block(block: &Block, title: &str, charts: &mut usize, out: &mut HtmlWriter) {
@@ -248,9 +259,7 @@ fn write_block(block: &Block, title: &str, charts: &mut usize, out: &mut HtmlWri
                 out.close("ul");
             }
         },
-        Block::KeyFigures(figures) => {
-            key_figures(figures, title.ends_with(crate::page::SUMMARY), out);
-        }
+        Block::KeyFigures(figures) => key_figures(figures, out),
         Block::Findings(entries) => findings(entries, out),
         Block::Table(table) => {
             let is_of_runs = table.columns.first().is_some_and(|column| column.head == "run");
@@ -271,7 +280,8 @@ fn write_block(block: &Block, title: &str, charts: &mut usize, out: &mut HtmlWri
             plots.iter().for_each(|plot| chart::plot(plot, charts, out));
             out.close("div");
         }
-        Block::Commands(all) => commands(all, out),
+        Block::Tests(tests) => front::tests(tests, title, charts, out),
+        Block::Commands(all) => all.iter().for_each(|(name, text)| command(name, text, out)),
     }
 }
 
@@ -283,20 +293,12 @@ fn tone_class(tone: Tone) -> Option<&'static str> {
     }
 }
 
-/// Writes figures as a list, or as tiles.
-fn key_figures(figures: &[KeyFigure], are_tiles: bool, out: &mut HtmlWriter) {
-    out.raw(if are_tiles { "<dl class=\"tiles\">\n" } else { "<dl class=\"figures\">\n" });
+fn key_figures(figures: &[KeyFigure], out: &mut HtmlWriter) {
+    out.raw("<dl class=\"figures\">\n");
     for figure in figures {
-        if are_tiles {
-            let is_long = figure.cell.text.chars().count() > LONG_FIGURE;
-            out.open("div", if is_long { &[("class", "long")] } else { &[] });
-        }
         out.element("dt", &[], &figure.label);
         let class = tone_class(figure.tone).map(|class| ("class", class));
         out.element("dd", class.as_slice(), &figure.cell.text);
-        if are_tiles {
-            out.close("div");
-        }
     }
     out.close("dl");
 }
@@ -419,19 +421,7 @@ fn heat_map(map: &HeatMap, title: &str, out: &mut HtmlWriter) {
     out.close("div");
 }
 
-/// Commands to copy; many of them are seen on demand.
-fn commands(all: &[(String, String)], out: &mut HtmlWriter) {
-    let is_folded = all.len() > MAX_COMMANDS;
-    if is_folded {
-        out.raw("<details class=\"commands\">");
-        out.element("summary", &[], &format!("{} commands", all.len()));
-    }
-    all.iter().for_each(|(name, text)| command(name, text, out));
-    if is_folded {
-        out.close("details");
-    }
-}
-
+/// A command to copy.
 fn command(name: &str, command: &str, out: &mut HtmlWriter) {
     out.raw("<div class=\"copy\">");
     out.element("span", &[("class", "kind")], name);

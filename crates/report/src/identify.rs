@@ -16,7 +16,7 @@ use fathom_record::{Activity, RunRecord};
 use serde::Serialize;
 
 use crate::columns::capital;
-use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, decimal, iops_text};
+use crate::view::{Block, Cell, Column, Front, FrontFigure, KeyFigure, Row, Table, View, decimal, iops_text};
 use crate::{Style, run_json, run_view, verdict};
 
 /// Most types that are shown.
@@ -67,6 +67,7 @@ pub fn view(report: &IdentifyReport<'_>, show_fio: bool) -> View {
         view.push("", [Block::note("Nothing was measured.")]);
     } else {
         push_verdict(report, &mut view);
+        view.front = Front { title: "Limits", figures: front_figures(found), ..Front::default() };
         view.push("Limits", limits(found));
         for burst in &found.bursts {
             view.push_full(burst_title(burst), [Block::Table(Table::new(FIGURE_COLUMNS, burst_rows(burst)))]);
@@ -207,6 +208,56 @@ fn limits(found: &Identified) -> [Block; 2] {
         None => None,
     };
     [Block::Table(Table::new(FIGURE_COLUMNS, rows)), Block::Notes(note.into_iter().collect())]
+}
+
+/// What can be held indefinitely, the bursts before it, then what both ways have; reads and writes as one where they read alike.
+fn front_figures(found: &Identified) -> Vec<FrontFigure> {
+    let figure = |name: &str, scale: FigureScale, unit: &str, figure: &Figure| {
+        let row = scale.row(name, figure);
+        let [label, value, _, half] = row.cells.as_slice() else { return None };
+        let note = if half.text.is_empty() { String::new() } else { format!("±{} %", half.text) };
+        let cell = Cell { text: format!("{}{unit}", value.text), ..value.clone() };
+        figure.estimate.map(|_| FrontFigure { note, ..FrontFigure::new(label.text.clone(), cell) })
+    };
+    let mut figures = Vec::new();
+    for burst in &found.bursts {
+        let (rate, unit) = match burst.unit {
+            BucketUnit::Ios => (FigureScale::Count, " IOPS"),
+            BucketUnit::Bytes => (FigureScale::Bandwidth, ""),
+        };
+        figures.extend(figure("Sustained", rate, unit, &burst.baseline_rate));
+        figures.extend(figure("Burst", rate, unit, &burst.burst_rate));
+        figures.extend(figure("Burst lasts", FigureScale::Seconds, "", &burst.seconds_to_empty));
+        figures.extend(figure("Refilled in", FigureScale::Seconds, "", &burst.seconds_to_refill));
+    }
+    for (name, each, scale) in [
+        ("IOPS", &found.iops, FigureScale::Count),
+        ("bandwidth", &found.bytes_per_second, FigureScale::Bandwidth),
+        ("latency", &found.lat_ns, FigureScale::Latency),
+    ] {
+        // The rate of a burst is the limit as well.
+        let of_burst = match scale {
+            FigureScale::Count => Some(BucketUnit::Ios),
+            FigureScale::Bandwidth => Some(BucketUnit::Bytes),
+            _ => None,
+        };
+        if found.bursts.iter().any(|burst| Some(burst.unit) == of_burst) {
+            continue;
+        }
+        let one = |direction: &str, of: &Option<Figure>| {
+            of.as_ref().and_then(|of| figure(&capital(&format!("{direction}{name}")), scale, "", of))
+        };
+        let (read, write) = (one("read ", &each.read), one("write ", &each.write));
+        match (read, write) {
+            (Some(read), Some(write)) if read.cell.text == write.cell.text => {
+                figures.push(FrontFigure { label: capital(name), ..read });
+            }
+            (read, write) => figures.extend(read.into_iter().chain(write)),
+        }
+    }
+    figures.extend(figure("Crossover", FigureScale::Size, "", &found.crossover_block_size_bytes));
+    figures.extend(figure("I/O unit", FigureScale::ExactSize, "", &found.io_unit_bytes));
+    figures
 }
 
 fn burst_title(burst: &Burst) -> String {

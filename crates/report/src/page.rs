@@ -4,14 +4,15 @@
 //! chart can stand in a page or in a file of its own.
 
 pub(crate) mod axes;
+mod conditions;
 mod course;
+mod front;
 mod heat;
 mod hosts;
 mod monitored;
 mod overview;
 mod parts;
 mod percentiles;
-mod summary;
 mod sweep_curves;
 
 use std::fmt;
@@ -26,11 +27,11 @@ use crate::formats::chart::Chart;
 use crate::run_view;
 use crate::view::{Block, HeatMap, Plot, Section, View};
 
-/// Title of the first section, whose figures are written large.
-pub const SUMMARY: &str = "Summary";
 /// Tests whose courses are drawn: the longest, and of the probes of an identification fewer.
 const MAX_COURSES: usize = 40;
 const MAX_PROBES: usize = 8;
+/// Bars that the first screen has room for.
+const MAX_BARS: usize = 14;
 
 /// What a chart of a run shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,9 +119,9 @@ impl FromStr for RunChart {
 pub fn view(analysis: &Analysis<'_>, view: View) -> View {
     let record = analysis.record;
     let head = view.head.or_else(|| run_view::of_run(record).head);
+    let front = front::front(analysis, view.front);
     let mut page =
-        View { head, verdict: view.verdict, data: view.data, units: view.units, ..View::default() };
-    page.push(SUMMARY, summary::blocks(analysis));
+        View { head, verdict: view.verdict, front, data: view.data, units: view.units, ..View::default() };
     let jobs = parts::jobs(record);
     let is_commands =
         |section: &Section| section.blocks.iter().all(|block| matches!(block, Block::Commands(_)));
@@ -138,24 +139,48 @@ pub fn view(analysis: &Analysis<'_>, view: View) -> View {
     let charts_first = matches!(kind, ActivityKind::Bench | ActivityKind::Fio | ActivityKind::Sweep);
     page.push("Jobs", jobs);
     if charts_first {
-        push_charts(record, &mut page);
+        push_charts(analysis, &mut page);
         page.sections.extend(results);
     } else {
         page.sections.extend(results);
-        push_charts(record, &mut page);
+        push_charts(analysis, &mut page);
     }
-    if !page.sections.iter().any(has_chart) {
+    if page.front.plot.is_none() && !page.sections.iter().any(has_chart) {
         page.push("Charts", [Block::note(missing_charts(record))]);
     }
     page.sections.extend(commands);
-    page.push("Conditions", summary::conditions(record));
+    page.push("Conditions", conditions::blocks(record));
     page
+}
+
+/// The chart of the first screen stands nowhere else; the first of all is there if no other was chosen for a verdict.
+pub(crate) fn choose_front(page: &mut View) {
+    let mut plots =
+        page.sections.iter_mut().flat_map(|section| &mut section.blocks).filter_map(|block| match block {
+            Block::Plots(plots) if !plots.is_empty() => Some(plots),
+            _ => None,
+        });
+    match &page.front.plot {
+        Some(front) => plots.for_each(|plots| plots.retain(|plot| plot.title != front.title)),
+        None if page.verdict.is_empty() => {}
+        None => {
+            page.front.plot = plots.next().map(|plots| match plots[0].abridged(MAX_BARS) {
+                Some(brief) => brief,
+                None => plots.remove(0),
+            });
+        }
+    }
+    for section in &mut page.sections {
+        section.blocks.retain(|block| !matches!(block, Block::Plots(plots) if plots.is_empty()));
+    }
+    page.sections.retain(|section| !section.blocks.is_empty());
 }
 
 fn has_chart(section: &Section) -> bool {
     section.blocks.iter().any(|block| match block {
         Block::Plots(plots) => !plots.is_empty(),
         Block::HeatMaps(maps) => !maps.is_empty(),
+        Block::Tests(tests) => tests.details.iter().any(|details| !details.blocks.is_empty()),
         _ => false,
     })
 }
@@ -168,18 +193,28 @@ fn missing_charts(record: &RunRecord) -> &'static str {
     }
 }
 
-fn push_charts(record: &RunRecord, page: &mut View) {
-    page.push("Overview", [Block::Plots(overview::plots(record))]);
+fn push_charts(analysis: &Analysis<'_>, page: &mut View) {
+    let record = analysis.record;
+    let drawn = drawn_tests(record);
+    let rows = parts::tests(analysis, &drawn);
+    let is_of_rows = rows.is_some();
+    page.push("Tests", rows.map(Block::Tests));
+    page.push("Tests side by side", [Block::Plots(overview::plots(record))]);
     page.push("Rates by queue depth and block size", [Block::Plots(sweep_plots(record))]);
-    for test in drawn_tests(record) {
-        let plots = course::plots(record, test).into_iter().chain(percentiles::curves(test)).collect();
-        let maps = hosts::strips(record, test).into_iter().chain(heat::map(test)).collect();
+    for test in drawn.iter().filter(|_| !is_of_rows) {
         let name = match &test.observed {
             Some(Observed::Forecast(forecast)) => forecast.target.as_str(),
             _ => run_view::name(test),
         };
-        page.push(format!("Charts: {name}"), [Block::Plots(plots), Block::HeatMaps(maps)]);
+        page.push(format!("Charts: {name}"), charts(record, test));
     }
+}
+
+/// The charts of a test.
+fn charts(record: &RunRecord, test: &TestRecord) -> [Block; 2] {
+    let plots = course::plots(record, test).into_iter().chain(percentiles::curves(test)).collect();
+    let maps = hosts::strips(record, test).into_iter().chain(heat::map(test)).collect();
+    [Block::Plots(plots), Block::HeatMaps(maps)]
 }
 
 /// One chart of a run as a picture of its own.

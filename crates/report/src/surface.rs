@@ -6,7 +6,7 @@ use fathom_analysis::pattern::block_name;
 use fathom_analysis::surface::file::{FileRow, FileRowKind};
 use fathom_analysis::surface::point::{State, SurfacePoint};
 use fathom_analysis::surface::scan::Scan;
-use fathom_analysis::surface::{SaturatedRate, SingleAccess, Surface, SurfaceRate, assess};
+use fathom_analysis::surface::{RateSpread, SaturatedRate, SingleAccess, Surface, SurfaceRate, assess};
 use fathom_analysis::verdict::SurfaceVerdict;
 use fathom_model::text::errno_text;
 use fathom_model::{Nanos, units};
@@ -18,7 +18,8 @@ use crate::document::object;
 use crate::run_view::{self, LATENCY_COLUMNS, latency_members};
 use crate::stream::RowSource;
 use crate::view::{
-    Axis, Block, Cell, Column, Plot, PlotForm, PlotMark, PlotPoint, PlotSeries, Row, Table, View, iops_text,
+    Axis, Block, Cell, Column, Front, FrontFigure, Plot, PlotForm, PlotMark, PlotPoint, PlotSeries, Row,
+    Table, View, iops_text,
 };
 use crate::{Style, run_json, verdict};
 
@@ -93,6 +94,29 @@ fn push_verdict(record: &RunRecord, surface: &Surface, view: &mut View) {
     }
     verdict::push_problems(record, view);
     view.say("Next", verdict.next.clone());
+    view.front = front(surface, &verdict);
+}
+
+/// The rates over the area and the access time.
+fn front(surface: &Surface, verdict: &SurfaceVerdict) -> Front {
+    let spread = |name: &str, of: fn(&RateSpread) -> f64| {
+        surface.transfer_rate.as_ref().map(|spread| FrontFigure::new(name, Cell::rate(of(spread))))
+    };
+    let latency = |name: &str, ns: Option<u64>| ns.map(|ns| FrontFigure::new(name, Cell::latency(ns)));
+    let saturated = surface.saturated_rate.as_ref().and_then(|rate| Some((rate.mean?, rate.iodepth?)));
+    let figures = [
+        spread("Least", |spread| spread.min),
+        spread("Mean", |spread| spread.weighted_mean),
+        spread("Most", |spread| spread.max),
+        saturated.map(|(mean, depth)| FrontFigure::new(format!("At QD {depth}"), Cell::rate(mean))),
+        verdict.access_mean_ns.map(|mean| FrontFigure::new("Access time", Cell::mean_latency(mean))),
+        latency("Access, p99", surface.access_lat_ns.p99),
+    ];
+    Front {
+        title: "Transfer rate and access time",
+        figures: figures.into_iter().flatten().collect(),
+        ..Front::default()
+    }
 }
 
 fn scan_text(scan: &Scan) -> String {

@@ -14,6 +14,10 @@ use fathom_record::{Finding, FindingId, RunRecord};
 use crate::run_view;
 use crate::view::{View, decimal, iops_text};
 
+/// Labels of lines that a page shows in another form.
+pub(crate) const SUITS: &str = "Suits";
+pub(crate) const NOT_FOR: &str = "Not for";
+pub(crate) const NEXT: &str = "Next";
 /// Uses that one list names.
 const MAX_USES: usize = 5;
 /// Kinds of problems that are shown, a line each.
@@ -28,11 +32,11 @@ pub(crate) fn push(verdict: &VolumeVerdict, record: &RunRecord, view: &mut View)
     view.say("Limited by", limit(&verdict.rates).filter(|_| is_of_one_host));
     let SuitabilityVerdict { suitable, in_bursts, marginal, unsuitable, .. } = &verdict.suitability;
     match [suitable, in_bursts, marginal].iter().all(|names| names.is_empty()) {
-        true => view.say("Not for", (!unsuitable.is_empty()).then(|| named(unsuitable))),
-        false => view.say("Suits", uses(&verdict.suitability)),
+        true => view.say(NOT_FOR, (!unsuitable.is_empty()).then(|| named(unsuitable))),
+        false => view.say(SUITS, uses(&verdict.suitability)),
     }
     push_problems(record, view);
-    view.say("Next", verdict.next.clone());
+    view.say(NEXT, verdict.next.clone());
 }
 
 /// What is held indefinitely with the burst before it; what was reached where the former is unknown.

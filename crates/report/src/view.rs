@@ -2,12 +2,14 @@
 //! keep their value beside their text. Every activity makes a [`View`]; [`formats`](crate::formats) renders any of them.
 
 mod cell;
+mod front;
 mod picture;
 mod table;
 mod units;
 
 pub use cell::{Cell, CellMeasure, CellValue};
 pub(crate) use cell::{decimal, iops_text};
+pub use front::{Front, FrontFigure, TestDetails, TestRows, UseGroup, UseTone};
 pub use picture::{
     Axis, AxisEnds, AxisScale, HeatMap, MapTick, Plot, PlotForm, PlotLimit, PlotMark, PlotPoint, PlotSeries,
 };
@@ -24,6 +26,8 @@ pub struct View {
     pub head: Option<ViewHead>,
     /// The verdict: what a reader sees first.
     pub verdict: Vec<KeyFigure>,
+    /// What a page shows beside the verdict.
+    pub front: Front,
     /// In reading order; empty ones are left out.
     pub sections: Vec<Section>,
     /// The values behind the report, one row for each test, point or entry: what CSV holds. Column ids name their units.
@@ -88,6 +92,8 @@ pub enum Block {
     HeatMaps(Vec<HeatMap>),
     /// Series over a common kind of axis.
     Plots(Vec<Plot>),
+    /// Tests, of which more is seen on demand: a part of pages.
+    Tests(TestRows),
     /// Commands to copy: never wrapped, each under its name.
     Commands(Vec<(String, String)>),
 }
@@ -169,7 +175,7 @@ impl Block {
         Block::Notes(vec![text.into()])
     }
 
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         match self {
             Block::Notes(notes) => notes.is_empty(),
             Block::KeyFigures(figures) => figures.is_empty(),
@@ -177,6 +183,7 @@ impl Block {
             Block::Findings(findings) => findings.is_empty(),
             Block::HeatMaps(maps) => maps.is_empty(),
             Block::Plots(plots) => plots.is_empty(),
+            Block::Tests(tests) => tests.details.is_empty(),
             Block::Commands(commands) => commands.is_empty(),
         }
     }

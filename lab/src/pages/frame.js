@@ -14,6 +14,7 @@
 
   function still(page) {
     const faults = [];
+    for (const details of page.querySelectorAll("details")) details.open ||= !details.closest("figure");
     const figures = [...page.querySelectorAll("figure.chart")];
     for (const figure of figures) {
       const id = figure.id, svg = figure.querySelector("svg");

@@ -5,7 +5,7 @@
 (() => {
   const faults = new Set();
   const fault = (text) => faults.add(text);
-  const CHARTS_WITH_TABLE_FOR_AXE = 1, GRID = 16;
+  const CHARTS_WITH_TABLE_FOR_AXE = 1, GRID = 16, FIRST_SCREEN = { width: 1280, height: 800 };
 
   // Anything that is said to the console, fetched or blocked is a fault.
   for (const level of ["error", "warn", "assert"]) console[level] = (...parts) => fault(`console ${level}: ${parts.join(" ")}`);
@@ -181,6 +181,19 @@
     if (over > 0) fault(`the page is ${over} px wider than its screen of ${root.clientWidth} px`);
   }
 
+  // What a reader sees without scrolling is whole.
+  function first() {
+    const parts = [...document.querySelectorAll(".verdict, .first, .uses")];
+    if (!parts.length || innerWidth !== FIRST_SCREEN.width) return;
+    const end = Math.max(...parts.map((part) => part.getBoundingClientRect().bottom));
+    if (end > FIRST_SCREEN.height) fault(`the first screen ends at ${Math.round(end)} px, not ${FIRST_SCREEN.height}`);
+  }
+
+  async function unfold() {
+    for (const details of document.querySelectorAll("details")) details.open ||= !details.closest("figure");
+    await soon();
+  }
+
   async function accessible() {
     const tables = [...document.querySelectorAll("figure details")].slice(0, CHARTS_WITH_TABLE_FOR_AXE);
     for (const details of tables) details.open = true;
@@ -201,6 +214,9 @@
     overflow();
     names();
     theme();
+    first();
+    await accessible();
+    await unfold();
     const height = root.scrollHeight;
     for (const figure of figures) await new ChartProbe(figure).use();
     overflow();

@@ -41,6 +41,8 @@ class Reader {
   }
 
   async look() {
+    const folded = (all) => all.forEach((details) => { details.open ||= !details.closest("figure"); });
+    await this.page.locator("details").evaluateAll(folded);
     const seen = await this.page.evaluate(() => {
       const root = document.documentElement, faults = [];
       const over = root.scrollWidth - root.clientWidth;

@@ -402,7 +402,9 @@ fn several(sources: &[ComparedSource], comparison: &VolumeComparison) -> View {
     }
     for (summary, source) in comparison.sources.iter().zip(sources) {
         let Some(record) = newest(source) else { continue };
-        view.sections.extend(page_of_run(record).sections.into_iter().map(|section| {
+        let page = page_of_run(record);
+        view.push(format!("{}: Verdict", summary.source), [Block::KeyFigures(page.verdict)]);
+        view.sections.extend(page.sections.into_iter().map(|section| {
             let title = if section.title.is_empty() { "Results" } else { section.title.as_str() };
             Section { title: format!("{}: {title}", summary.source), ..section }
         }));

@@ -113,3 +113,30 @@ fn commands_of_the_book_run_and_print_what_it_shows() {
     assert!(all.len() > 20);
     assert!(outdated.is_empty() || writes, "run `cargo xtask docs`: {outdated:?}");
 }
+
+/// The commands that a help lists: the first word of each line indented by two.
+fn listed(help: &str) -> Vec<&str> {
+    let lines = help.lines().take_while(|line| !line.starts_with("Options:"));
+    let names = lines.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
+    names.filter_map(|line| line.split(' ').next()).filter(|name| *name != "help").collect()
+}
+
+#[test]
+fn the_reference_has_every_command() {
+    let dir = scratch();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/reference/commands.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let help = crate::run(dir.path(), &["--help"]).quietly().stdout;
+    let has_parts = ["catalog", "trace", "twin", "history", "fleet"];
+    for command in listed(&help) {
+        let parts = match has_parts.contains(&command) {
+            true => crate::run(dir.path(), &[command, "--help"]).quietly().stdout,
+            false => String::new(),
+        };
+        let whole = listed(&parts).into_iter().map(|part| format!("{command} {part}"));
+        let names: Vec<String> = if parts.is_empty() { vec![command.to_owned()] } else { whole.collect() };
+        for name in names {
+            assert!(page.contains(&format!("\n### fathom {name}\n")), "{name} has no place in the reference");
+        }
+    }
+}

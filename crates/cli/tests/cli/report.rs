@@ -141,12 +141,54 @@ fn every_activity_has_a_page() {
 }
 
 #[test]
+fn the_first_screen_has_the_verdict_a_chart_limits_and_uses() {
+    let dir = scratch();
+    run(dir.path(), &["bench", "--quick", "--keep", "sim:aws-gp2?size=50GiB"]).succeeded();
+    let bench = page(dir.path(), &[]);
+    let (first, rest) = bench.split_once("<h2>Tests</h2>").expect("it has several tests");
+    for part in [
+        "<title>sim:aws-gp2?size=50GiB, simulated: Sustains 150 IOPS",
+        "<h1><span>Sustains</span> 150 IOPS, 37.5 MiB/s <small>published rule, aws-gp2</small></h1>",
+        "<p class=\"burst\"><b>Burst</b> 3,000 IOPS for 31 min 35 s",
+        "<dt>Sustained</dt>\n<dd>150 IOPS</dd>\n<dd class=\"note\">published rule</dd>",
+        "<dt>Burst</dt>\n<dd>3,000 IOPS</dd>\n<dd class=\"note\">±",
+        "<b>Next</b> aws-gp3, 50 GiB",
+        "<b>Suits</b> <span class=\"good\">etcd</span>",
+        "<b>During bursts only</b> <span class=\"partly\">OLTP</span>",
+    ] {
+        assert!(first.contains(part), "{part} is not in {first}");
+    }
+    assert!(!first.contains("<b>Suits</b> etcd"), "the strip of uses stands for the line");
+    // The chart is that of the rule: the burst for its time, then the baseline.
+    let story = &charts(first)[0];
+    let course = points(story, "");
+    assert_eq!(course[1][2].as_f64(), Some(150.0), "{story}");
+    assert!(close(course[0][1].as_f64().unwrap(), 1895e9, 0.01), "{}", course[0]);
+    // Each test is a row that opens.
+    let rows = rest.matches("<summary><span class=\"left\">").count();
+    assert_eq!(rows, document(dir.path())["tests"].as_array().unwrap().len());
+
+    run(dir.path(), &["sweep", "--keep", "--budget=20s", "sim:aws-gp3?size=100GiB"]).succeeded();
+    let sweep = page(dir.path(), &[]);
+    assert!(sweep.contains("<h1><span>Sustains</span> reads 3,000 IOPS"), "{sweep}");
+    assert_eq!(charts(&sweep)[0]["title"], "Random read: IOPS by queue depth");
+    assert_eq!(titled(&charts(&sweep), "Random read: IOPS by queue depth").len(), 1);
+
+    run(dir.path(), &["identify", "--keep", "--budget=15m", "sim:aws-gp2?size=50GiB"]).succeeded();
+    let identified = page(dir.path(), &[]);
+    assert!(
+        identified.contains("<dt>Bandwidth</dt>\n<dd>128.0 MiB/s</dd>\n<dd class=\"note\">±"),
+        "{identified}"
+    );
+}
+
+#[test]
 fn several_runs_are_compared_first() {
     let dir = scratch();
     run(dir.path(), &BENCH).succeeded();
     run(dir.path(), &["report", "1", "sim:aws-gp3", "-o", "both.html"]).succeeded();
     let both = std::fs::read_to_string(dir.path().join("both.html")).unwrap();
-    let places = ["class=\"verdict\"", "<h2>Charts</h2>", "<h2>A: Summary</h2>", "<h2>B: Summary</h2>"];
+    let places = ["class=\"verdict\"", "class=\"story\"", "<h2>A: Verdict</h2>", "<h2>B: Verdict</h2>"];
     let places = places.map(|part| both.find(part).unwrap_or_else(|| panic!("{part} is missing")));
     assert!(places.is_sorted(), "{places:?}");
     assert!(!both.contains("<h2></h2>"));

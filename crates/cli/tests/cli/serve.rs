@@ -150,7 +150,13 @@ fn runs_are_listed_searched_opened_compared_and_seen_as_trends() {
     served.get("/?text=nowhere", &[]).has(&["No run matches --text nowhere; the history has 2 runs"]);
     served.get("/?since=yesterday", &[]).has(&["role=\"alert\"", "cannot read the time"]);
     let report = served.get("/runs/2", &[]);
-    report.has(&["<h1>Run 2: ", "class=\"chart\"", "Results", "Conditions", "/runs/2/report.html"]);
+    report.has(&[
+        "<p class=\"subject\">Run 2: ",
+        "class=\"chart\"",
+        "Results",
+        "Conditions",
+        "/runs/2/report.html",
+    ]);
     assert!(!report.0.contains("method=\"post\""), "it is read-only");
     assert_eq!(served.get("/runs/2", &[]).body(), report.body(), "a report that is kept is the same");
     let comparison = served.get("/compare?run=2&run=1", &[]);

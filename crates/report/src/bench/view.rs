@@ -188,7 +188,7 @@ fn largest_block(job: &JobRecord) -> u64 {
 
 /// The latency a row shows: of the sync where every write is followed by one, else total latency (completion latency
 /// where that was not recorded).
-pub(super) fn row_latency(summary: &TestSummary) -> LatencySummary {
+pub(crate) fn row_latency(summary: &TestSummary) -> LatencySummary {
     if let Some(sync) = summary.sync.as_ref().filter(|_| is_synced(summary)) {
         return sync.lat_ns.clone();
     }
@@ -202,7 +202,7 @@ pub(super) fn is_synced(summary: &TestSummary) -> bool {
 }
 
 /// `4k d64 75/25`, `128k d1 x8`, `4k d1 +fdatasync`, `4k-64k d8`.
-fn shape(jobs: &[JobRecord]) -> String {
+pub(crate) fn shape(jobs: &[JobRecord]) -> String {
     let Some(job) = jobs.first() else { return String::new() };
     let io = &job.plan.io;
     let (least, most) = (job.smallest_blocks(), job.largest_blocks());

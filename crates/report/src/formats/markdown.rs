@@ -88,6 +88,7 @@ fn render_section(section: &Section, out: &mut TextWriter) -> io::Result<()> {
             }
             Block::HeatMaps(maps) => apart(maps, out, |map, out| render_table(&map_table(map), out))?,
             Block::Plots(plots) => apart(plots, out, |plot, out| fenced("", &plot_lines(plot), out))?,
+            Block::Tests(tests) => render_table(&tests.table, out)?,
             Block::Commands(commands) => {
                 let lines: Vec<String> = commands
                     .iter()

@@ -130,6 +130,7 @@ impl Page<'_> {
                 Block::Findings(findings) => self.findings(findings, out)?,
                 Block::HeatMaps(maps) => self.heat_maps(maps, out)?,
                 Block::Plots(plots) => self.plots(plots, out)?,
+                Block::Tests(tests) => self.table(&tests.table, section.title.is_empty(), out)?,
                 Block::Commands(commands) => commands.iter().try_for_each(|(name, command)| {
                     writeln!(out, "{:INDENT$}# {name}", "")?;
                     writeln!(out.verbatim(), "{:INDENT$}{command}", "")

@@ -127,7 +127,9 @@ fn figure(
         out.raw("</noscript>");
     }
     out.close("div");
-    out.raw("<p class=\"readout\" role=\"status\"></p>\n<div class=\"controls\"></div>\n");
+    out.raw(
+        "<div class=\"below\"><p class=\"readout\" role=\"status\"></p>\n<div class=\"controls\"></div>\n",
+    );
     out.raw("<details><summary>Values</summary>");
     out.open(
         "div",
@@ -140,6 +142,7 @@ fn figure(
     );
     out.close("div");
     out.close("details");
+    out.close("div");
     out.raw("<script type=\"application/json\">");
     out.raw(&inert(data));
     out.raw("</script>\n");

@@ -230,7 +230,8 @@
 
     drawCurves(width) {
       const { x, y, limits, marks, form } = this.data;
-      const height = clamp(width * 0.42, 220, 420);
+      const isStory = this.figure.parentElement.className === "story";
+      const height = isStory ? clamp(width * 0.33, 200, 300) : clamp(width * 0.42, 220, 420);
       this.size(width, height);
       const label = y.label ? LINE : 0;
       this.left = longest(y.ticks.map((tick) => tick[1])) * CHARACTER + 10 + label;
@@ -263,7 +264,7 @@
         const [first, last] = [Math.max(from, this.left), Math.min(from + wide, this.right)];
         const half = (mark.reason.length * CHARACTER) / 2;
         if (last < first) continue;
-        const middle = clamp((first + last) / 2, this.left + half, Math.max(this.right - half, this.left + half));
+        const middle = clamp((first + last) / 2, this.left + half + 4, Math.max(this.right - half, this.left + half + 4));
         if (words.some((other) => Math.abs(other - middle) < 2 * half)) continue;
         words.push(middle);
         shape(field, "text", { x: round(middle), y: this.top + 10, "text-anchor": "middle" }, mark.reason);
@@ -293,6 +294,11 @@
           else path += `${joined ? "L" : "M"}${start} ${at}`;
           if (!steps && series.points.length <= MOST_MARKERS) dots += `M${start} ${at}h0`;
           last = to;
+        }
+        const [first, final] = [series.points[0], series.points.at(-1)];
+        if (isStory && series.points.length > 1 && this.shown().length === 1) {
+          const area = `${path}L${round(this.across(final[1]))} ${this.bottom}H${round(this.across(first[0]))}Z`;
+          shape(field, "path", { d: area, class: "band" });
         }
         shape(field, "path", { d: path, class: `curve c${place % 8}${steps ? "" : dashes(place)}` });
         shape(field, "path", { d: dots, class: `dot c${place % 8}` });
@@ -577,21 +583,24 @@
     });
   }
   const charts = [];
-  // Charts that are not drawn yet; a page that gets further ones says so.
+  // Charts that are seen and not drawn yet; a page that gets further ones says so.
   const drawAll = () => {
     for (const figure of document.querySelectorAll("figure.chart:not([data-drawn])")) {
+      if (!figure.checkVisibility()) continue;
       figure.dataset.drawn = "";
       charts.push(new Chart(figure));
     }
   };
   document.addEventListener("charts", drawAll);
+  document.addEventListener("toggle", drawAll, true);
   drawAll();
-  // Paper folds nothing, and has another width.
-  const folded = [...document.querySelectorAll("details.commands")];
+  // Paper folds nothing but the values of charts, and has another width.
+  const folded = [...document.querySelectorAll("details")].filter((details) => !details.closest("figure"));
   let unfolded = [];
   addEventListener("beforeprint", () => {
     unfolded = folded.filter((details) => !details.open);
     unfolded.forEach((details) => (details.open = true));
+    drawAll();
     charts.forEach((chart) => chart.draw());
   });
   addEventListener("afterprint", () => {

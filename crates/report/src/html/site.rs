@@ -80,12 +80,12 @@ impl Site {
     pub fn comparison(&self, body: &PageBody, runs: &[u64]) -> SitePage {
         let links = runs.iter().map(|run| format!("<a href=\"{}\">run {run}</a>", run_path(*run)));
         let query = runs.iter().map(|run| format!("run={run}")).collect::<Vec<_>>().join("&amp;");
-        let lead = format!(
+        let about = format!(
             "<section class=\"about\" aria-label=\"About this comparison\"><p>{}</p>\n\
              <p class=\"actions\"><a href=\"/compare.html?{query}\" download>HTML file</a></p></section>\n",
             links.collect::<Vec<_>>().join(", ")
         );
-        self.page("Comparison", &lead, body)
+        SiteShell { heading: "Comparison", tail: &about, ..SiteShell::default() }.render(body)
     }
 
     /// The page on which `run` is followed until it ends.
@@ -159,6 +159,8 @@ struct SiteShell<'a> {
     heading: &'a str,
     /// Markup before the sections.
     lead: &'a str,
+    /// Markup behind them.
+    tail: &'a str,
     /// Markup of its head.
     head: &'a str,
     /// It follows a run.
@@ -182,6 +184,7 @@ impl SiteShell<'_> {
             heading: self.heading,
             host: &body.host,
             lead: self.lead,
+            tail: self.tail,
             footer: "Served by fathom. This page loads nothing from elsewhere.",
         };
         SitePage { html: shell.render(body), policy: policy(&STYLES, scripts, POLICY) }
@@ -277,7 +280,8 @@ impl Site {
             out.link(&format!("{path}/remove"), "Remove this run");
         }
         out.raw("</p>\n</section>\n");
-        self.page(&format!("Run {}: {}", row.id, body.title), &out.finish(), body)
+        let (heading, about) = (format!("Run {}: {}", row.id, body.title), out.finish());
+        SiteShell { heading: &heading, tail: &about, ..SiteShell::default() }.render(body)
     }
 
     fn tags(&self, run: &ServedRun<'_>, path: &str, out: &mut HtmlWriter) {

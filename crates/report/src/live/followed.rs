@@ -8,9 +8,10 @@ use super::json::{LatencyLine, OpLine};
 use super::{LiveLatency, LiveStage, LiveTest, RUNNING, StepFigures};
 use super::{LivePoint, LiveSeries};
 use crate::axis_text::{MIB, latency_text, rate_text, time_axis};
-use crate::page::{SUMMARY, axes};
+use crate::page::axes;
 use crate::view::{
-    Axis, Block, Cell, Column, KeyFigure, Plot, PlotForm, PlotPoint, PlotSeries, Row, Table, Tone, View,
+    Axis, Block, Cell, Column, Front, FrontFigure, Plot, PlotForm, PlotPoint, PlotSeries, Row, Table, Tone,
+    View,
 };
 
 /// Columns of a chart at most.
@@ -157,14 +158,15 @@ impl FollowedRun {
 
     /// What a page shows of it now.
     pub fn view(&self) -> View {
-        let mut view = View::default();
-        view.push(SUMMARY, [Block::KeyFigures(self.figures())]);
-        view.push("Running test", [Block::Plots(self.plots())]);
+        let mut plots = self.plots().into_iter();
+        let front = Front { plot: plots.next(), title: "Now", figures: self.figures(), uses: Vec::new() };
+        let mut view = View { front, ..View::default() };
+        view.push("Running test", [Block::Plots(plots.collect())]);
         view.push("Plan", [Block::Table(self.plan())]);
         view
     }
 
-    fn figures(&self) -> Vec<KeyFigure> {
+    fn figures(&self) -> Vec<FrontFigure> {
         let snapshot = &self.snapshot;
         let stage = match self.layout.filter(|_| self.stage == LiveStage::Layout(0, 0).name()) {
             Some((done, total)) => {
@@ -194,14 +196,9 @@ impl FollowedRun {
             ("Left of the test", snapshot.remaining_ns.map(whole_seconds)),
             ("Left of the run", self.run_remaining_ns.map(whole_seconds)),
         ];
-        let mut figures: Vec<KeyFigure> =
-            figures.into_iter().filter_map(|(label, cell)| Some(KeyFigure::new(label, cell?))).collect();
-        figures.extend(
-            snapshot.stalled_ns.map(|ns| KeyFigure {
-                tone: Tone::Alarm,
-                ..KeyFigure::new("Stalled for", Cell::duration(ns))
-            }),
-        );
+        let mut figures: Vec<FrontFigure> =
+            figures.into_iter().filter_map(|(label, cell)| Some(FrontFigure::new(label, cell?))).collect();
+        figures.extend(snapshot.stalled_ns.map(|ns| FrontFigure::new("Stalled for", Cell::duration(ns))));
         figures
     }
 
@@ -317,8 +314,7 @@ mod tests {
     }
 
     fn texts(run: &FollowedRun) -> Vec<String> {
-        let section = &run.view().sections[0];
-        let Block::KeyFigures(figures) = &section.blocks[0] else { panic!("{section:?}") };
+        let figures = run.view().front.figures;
         figures.iter().map(|figure| format!("{}: {}", figure.label, figure.cell.text)).collect()
     }
 
@@ -349,9 +345,10 @@ mod tests {
             assert_eq!(run.target, "/dev/<b>");
             let view = run.view();
             let titles: Vec<&str> = view.sections.iter().map(|section| section.title.as_str()).collect();
-            assert_eq!(titles, [SUMMARY, "Running test", "Plan"]);
-            let Block::Plots(plots) = &view.sections[1].blocks[0] else { panic!("{view:?}") };
-            assert_eq!(plots.len(), 3);
+            assert_eq!(titles, ["Running test", "Plan"]);
+            let Block::Plots(plots) = &view.sections[0].blocks[0] else { panic!("{view:?}") };
+            assert_eq!(plots.len(), 2);
+            let plots = [view.front.plot.as_ref().expect("it has a chart")];
             assert_eq!(plots[0].series[0].points.len(), 5);
             assert_eq!(plots[0].series[0].points[4].y, 300.0);
         }
@@ -368,7 +365,7 @@ mod tests {
         };
         assert!(run.take(&line(LiveLine::TestEnded(&test), &LiveState::default())));
         let view = run.view();
-        let Block::Table(plan) = &view.sections[1].blocks[0] else { panic!("{view:?}") };
+        let Block::Table(plan) = &view.sections[0].blocks[0] else { panic!("{view:?}") };
         let texts: Vec<&str> = plan.rows[0].cells.iter().map(|cell| cell.text.as_str()).collect();
         assert_eq!((texts[0], texts[1], plan.rows[0].tone), ("Random read", "failed", Tone::Alarm));
         for other in ["", "{", "[]", "\u{1b}[2J", "{\"type\":\"snapshot\",\"elapsed_ns\":-1}"] {

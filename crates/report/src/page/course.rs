@@ -17,6 +17,8 @@ use crate::view::{Axis, Plot, PlotForm, PlotLimit, PlotMark, PlotPoint, PlotSeri
 const MIN_FOR_P99: u64 = 100;
 /// An interval that is so many times shorter than usual was cut.
 const SHORT: u64 = 4;
+/// Most points of a course at a glance.
+const GLANCE: usize = 60;
 
 /// A stretch of time of all workers together.
 pub(super) struct Slice {
@@ -67,6 +69,11 @@ impl Slice {
         count as f64 * 1e9 / (self.to - self.from).max(1) as f64
     }
 
+    /// The rate of all I/Os together.
+    pub(super) fn total(&self) -> PlotPoint {
+        self.point(self.per_second(self.ios.iter().sum()))
+    }
+
     fn point(&self, y: f64) -> PlotPoint {
         PlotPoint { from: self.from as f64, to: self.to as f64, y, interval: None }
     }
@@ -87,6 +94,18 @@ pub(super) fn slices(test: &TestRecord) -> (Vec<Slice>, bool) {
         .collect();
     slices.sort_by_key(|slice| slice.from);
     (without_cuts(slices), true)
+}
+
+/// The rate of all I/Os over time at a glance: means of so many stretches at most.
+pub(super) fn glance(test: &TestRecord) -> Vec<f64> {
+    let (slices, _) = slices(test);
+    let length = slices.len().div_ceil(GLANCE).max(1);
+    let mean = |part: &[Slice]| {
+        let (first, last) = (part.first()?, part.last()?);
+        let ios: u64 = part.iter().flat_map(|slice| slice.ios).sum();
+        Some(ios as f64 * 1e9 / (last.to - first.from).max(1) as f64)
+    };
+    slices.chunks(length).filter_map(mean).collect()
 }
 
 /// The slices without those that the end of a phase cut so short that they have no rate: they are added to the one before.

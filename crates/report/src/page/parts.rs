@@ -1,12 +1,16 @@
 //! What a page has figures of: the tests of a run, or the jobs of a job file.
 
 use fathom_analysis::pattern::block_name;
+use fathom_analysis::{Analysis, RecordRow};
 use fathom_record::{
-    ActivityKind, OpSummary, ReportEntry, RunRecord, TestRecord, TestStatus, TestSummary, entries,
+    ActivityKind, Observed, OpSummary, ReportEntry, RunRecord, TestRecord, TestStatus, TestSummary, entries,
 };
 
+use super::course;
+use crate::bench::view::{row_latency, shape};
+use crate::columns::capital;
 use crate::run_view;
-use crate::view::{Block, Cell, Column, Table};
+use crate::view::{Block, Cell, Column, Row, Table, TestDetails, TestRows};
 
 /// The complete tests with their names; of fio's job file its entries, as fio reports them.
 pub(super) fn measured(record: &RunRecord) -> Vec<(String, TestSummary)> {
@@ -26,6 +30,46 @@ fn of_entries(test: &TestRecord) -> Vec<(String, TestSummary)> {
 /// The figures of one entry.
 fn summary(entry: &ReportEntry) -> TestSummary {
     TestSummary::new(&TestRecord { jobs: vec![entry.job.clone()], ..TestRecord::default() })
+}
+
+/// A row for each of several tests, with its charts; none where a test has no rates.
+pub(super) fn tests(analysis: &Analysis<'_>, drawn: &[&TestRecord]) -> Option<TestRows> {
+    let record = analysis.record;
+    let all: Vec<RecordRow<'_>> = analysis.tests().to_vec();
+    let of =
+        |test: &&TestRecord| all.iter().find(|row| row.test.id == test.id && row.summary.total.is_some());
+    let rows: Vec<&RecordRow<'_>> = drawn.iter().map(of).collect::<Option<_>>()?;
+    if rows.len() < 2 {
+        return None;
+    }
+    let latency = |row: &RecordRow<'_>| row_latency(&row.summary);
+    let name = |row: &RecordRow<'_>| match &row.test.observed {
+        Some(Observed::Forecast(forecast)) => forecast.target.clone(),
+        _ => capital(run_view::name(&row.test)),
+    };
+    let table = Table::of::<RecordRow<'_>>(
+        &[
+            (Column::left("test"), &|row| name(row).into()),
+            (Column::left("I/O").dispensable(0), &|row| shape(&row.test.jobs).into()),
+            (Column::right("IOPS"), &|row| row.summary.total.as_ref().map(|op| Cell::iops(op.iops)).into()),
+            (Column::right("after burst").dispensable(2), &|row| {
+                row.duration().after_burst().map(Cell::iops).into()
+            }),
+            (Column::right("MiB/s").dispensable(3), &|row| {
+                row.summary.total.as_ref().map(|op| Cell::mebibytes(op.bytes_per_second)).into()
+            }),
+            (Column::right("p50").dispensable(1), &|row| latency(row).p50.map(Cell::latency).into()),
+            (Column::right("p99"), &|row| latency(row).p99.map(Cell::latency).into()),
+        ],
+        rows.iter().copied(),
+    );
+    let ended = |(row, of): (Row, &&RecordRow<'_>)| Row::ended(row.cells, &of.test);
+    let table = Table { rows: table.rows.into_iter().zip(&rows).map(ended).collect(), ..table };
+    let details = drawn.iter().map(|test| TestDetails {
+        course: course::glance(test),
+        blocks: super::charts(record, test).into_iter().filter(|block| !block.is_empty()).collect(),
+    });
+    Some(TestRows { table: table.without_empty(), details: details.collect() })
 }
 
 /// A row for each entry of fio's job file; none where there is only one.

@@ -11,7 +11,9 @@ use super::PingReport;
 use super::text::{error, stuck};
 use crate::document::object;
 use crate::run_view::{LATENCY_COLUMNS, latency_members};
-use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, iops_text};
+use crate::view::{
+    Block, Cell, Column, Front, FrontFigure, KeyFigure, Row, Table, Tone, View, ViewHead, iops_text,
+};
 use crate::{ioping, text_writer};
 
 /// The whole report.
@@ -34,6 +36,19 @@ pub fn view(record: &RunRecord) -> View {
     // Its own head stands above already.
     let statistics = statistics.unwrap_or_default().lines().skip(2).map(str::to_owned).collect();
     view.verdict = verdict(record).verdict;
+    let LatencySummary { min, mean, max, p50, p90, p99, p999, .. } = ping.lat_ns.summary();
+    let mean = mean.map(|mean| mean.round() as u64);
+    let parts = [
+        ("Minimum", min),
+        ("p50", p50),
+        ("p90", p90),
+        ("p99", p99),
+        ("p99.9", p999),
+        ("Maximum", max),
+        ("Mean", mean),
+    ];
+    let figures = parts.into_iter().filter_map(|(name, ns)| Some(FrontFigure::new(name, Cell::latency(ns?))));
+    view.front = Front { title: "Latency", figures: figures.collect(), ..Front::default() };
     view.push("", [Block::Notes(statistics)]);
     view.sections.extend(closing(record).sections);
     view

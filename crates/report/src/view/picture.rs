@@ -188,6 +188,36 @@ fn middles<'a>(names: impl Iterator<Item = &'a str>) -> Vec<MapTick> {
     names.enumerate().map(tick).collect()
 }
 
+impl Plot {
+    /// The same with so many bars at most, of the names that most series have; `None` where it has no more.
+    pub(crate) fn abridged(&self, bars: usize) -> Option<Plot> {
+        let most = (bars / self.series.len().max(1)).max(1);
+        if self.form != PlotForm::Bars || self.x.names.len() <= most {
+            return None;
+        }
+        let count = |name: usize| {
+            let has = |series: &&PlotSeries| series.points.iter().any(|point| point.from == name as f64);
+            self.series.iter().filter(has).count()
+        };
+        let mut kept: Vec<usize> = (0..self.x.names.len()).collect();
+        kept.sort_by_key(|name| std::cmp::Reverse(count(*name)));
+        kept.truncate(most);
+        kept.sort_unstable();
+        let place = |from: f64| kept.iter().position(|name| *name as f64 == from).map(|place| place as f64);
+        let moved = |point: &PlotPoint| place(point.from).map(|from| PlotPoint { from, to: from, ..*point });
+        let series = self.series.iter().map(|series| PlotSeries {
+            points: series.points.iter().filter_map(moved).collect(),
+            ..series.clone()
+        });
+        let marks = self
+            .marks
+            .iter()
+            .filter_map(|mark| place(mark.from).map(|from| PlotMark { from, to: from, ..*mark }));
+        let names = kept.iter().map(|name| self.x.names[*name].clone()).collect();
+        Some(Plot { x: Axis::named(names), series: series.collect(), marks: marks.collect(), ..self.clone() })
+    }
+}
+
 impl PlotPoint {
     /// A value for a moment.
     pub fn at(x: f64, y: f64) -> PlotPoint {

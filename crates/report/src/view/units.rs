@@ -6,7 +6,7 @@ use fathom_model::units::UnitSystem;
 
 use super::cell::decimal;
 use super::{
-    AxisEnds, Block, Cell, CellMeasure, CellValue, FindingEntry, HeatMap, KeyFigure, Plot, Table, View,
+    AxisEnds, Block, Cell, CellMeasure, CellValue, FindingEntry, Front, HeatMap, KeyFigure, Plot, Table, View,
 };
 use crate::Style;
 
@@ -36,6 +36,7 @@ impl View {
         let head = self.head.iter_mut().flat_map(|head| head.target.iter_mut().chain(&mut head.host));
         head.for_each(|part| *part = system.restate_all(part).into_owned());
         self.verdict.iter_mut().for_each(|figure| figure.set_units(system));
+        self.front.set_units(system);
         for section in &mut self.sections {
             restate(&mut section.title, system);
             section.blocks.iter_mut().for_each(|block| block.set_units(system));
@@ -63,7 +64,22 @@ impl Block {
             Block::Findings(findings) => findings.iter_mut().for_each(|finding| finding.set_units(system)),
             Block::HeatMaps(maps) => maps.iter_mut().for_each(|map| map.set_units(system)),
             Block::Plots(plots) => plots.iter_mut().for_each(|plot| plot.set_units(system)),
+            Block::Tests(tests) => {
+                tests.table.set_units(system);
+                let blocks = tests.details.iter_mut().flat_map(|details| &mut details.blocks);
+                blocks.for_each(|block| block.set_units(system));
+            }
             Block::Commands(_) => {}
+        }
+    }
+}
+
+impl Front {
+    fn set_units(&mut self, system: UnitSystem) {
+        self.plot.iter_mut().for_each(|plot| plot.set_units(system));
+        for figure in &mut self.figures {
+            figure.cell.set_units(system);
+            restate(&mut figure.note, system);
         }
     }
 }

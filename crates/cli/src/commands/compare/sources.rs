@@ -171,7 +171,7 @@ impl SourceReader {
             selection => selected(&history, &selection, back)?,
         };
         if ids.is_empty() {
-            return Err(Complaint::usage(format!("no run matches '{text}'"), Some(HINT.to_owned())));
+            return Err(Complaint::failed(format!("no run matches '{text}'"), Some(HINT.to_owned())));
         }
         let load = |id: RunId| {
             let record = store::load_run(&history, id)?;
