@@ -19,8 +19,7 @@ pub const GENERATED: &[Generated] =
 
 /// Pages that are written from runs: tests of their own (package, program, filter) write them if this variable is set, and otherwise
 /// compare them with what comes out today. The checks of the source would have to build and run all of that each time.
-const BY_TESTS: [(&str, &str, &str); 2] =
-    [("fathom-assess", "suite", "published::"), ("fathom", "cli", "book::")];
+const BY_TESTS: [(&str, &str, &str); 2] = [("fathom-assess", "suite", "published::"), ("fathom", "cli", "")];
 const VARIABLE: &str = "FATHOM_WRITE_DOCS";
 
 /// The program that makes pages of the book, and its version.

@@ -291,14 +291,14 @@ pub struct CatalogListArguments {
     /// List only types of this provider: aws, gcp, linode, ...
     #[arg(long)]
     provider: Option<String>,
-    /// List only this kind of medium: ssd, hdd, nvme, hybrid, local
-    #[arg(long, value_name = "KIND")]
-    kind: Option<String>,
+    /// List only types on this medium: ssd, hdd, nvme, hybrid, local
+    #[arg(long, alias = "kind")]
+    medium: Option<String>,
     /// Omit types that are no longer sold
     #[arg(long)]
     current: bool,
     /// List instances with their limits on volumes instead of volume types
-    #[arg(long, conflicts_with_all = ["kind", "current"])]
+    #[arg(long, conflicts_with_all = ["medium", "current"])]
     instances: bool,
     #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
@@ -310,7 +310,7 @@ const LIST_EXAMPLES: &str = "\
 Examples:
   fathom catalog list
   fathom catalog list --provider azure --current
-  fathom catalog list --kind hdd --json
+  fathom catalog list --medium hdd --json
   fathom catalog list --instances --provider aws";
 
 pub fn list(arguments: &CatalogListArguments) -> Result<Exit, Complaint> {
@@ -324,15 +324,15 @@ pub fn list(arguments: &CatalogListArguments) -> Result<Exit, Complaint> {
         let (media, kind) = (entry.media(), kind.to_lowercase());
         media == kind || media.split('_').next() == Some(kind.as_str())
     };
-    if let Some(kind) = &arguments.kind
+    if let Some(kind) = &arguments.medium
         && !catalog.entries().any(|entry| is_kind(entry, kind))
     {
         let hint = one_of_all(catalog, CatalogEntry::media);
-        return Err(Complaint::usage(format!("unknown kind of medium '{kind}'"), Some(hint)));
+        return Err(Complaint::usage(format!("unknown medium '{kind}'"), Some(hint)));
     }
     let wanted = |entry: &&CatalogEntry| {
         arguments.provider.as_ref().is_none_or(|name| entry.is_of(name))
-            && arguments.kind.as_ref().is_none_or(|kind| is_kind(entry, kind))
+            && arguments.medium.as_ref().is_none_or(|kind| is_kind(entry, kind))
             && !(arguments.current && entry.lifecycle() == Lifecycle::Historical)
     };
     let entries: Vec<&CatalogEntry> = catalog.entries().filter(wanted).collect();

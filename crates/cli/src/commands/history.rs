@@ -65,7 +65,7 @@ Examples:
   xclip -o | fathom history import -
   fathom history rm 3 4 5
   fathom history prune --older-than 90d --dry-run
-  fathom history prune --keep 100 --yes";
+  fathom history prune --newest 100 --yes";
 
 #[derive(Subcommand)]
 enum Action {
@@ -433,11 +433,11 @@ fn described(record: &RunRecord) -> String {
 #[derive(Args)]
 pub struct PruneArguments {
     /// Remove runs that are older than this: 90d, 12h
-    #[arg(long, value_parser = positive_duration, value_name = "TIME", required_unless_present = "keep")]
+    #[arg(long, value_parser = positive_duration, value_name = "TIME", required_unless_present = "newest")]
     older_than: Option<Nanos>,
     /// Keep the newest COUNT runs; with --older-than, remove only older runs beyond them
-    #[arg(long, value_name = "COUNT")]
-    keep: Option<usize>,
+    #[arg(long, value_name = "COUNT", alias = "keep")]
+    newest: Option<usize>,
     #[command(flatten, next_help_heading = "Filters")]
     filter: FilterArguments,
     /// List the runs without removing them
@@ -481,7 +481,7 @@ pub fn prune(arguments: &PruneArguments, location: &Location) -> Result<Exit, Co
         // A user who never kept a run has nothing to remove.
         None => Vec::new(),
     };
-    let runs = prunable(&rows, unix_ms(), older_than, arguments.keep);
+    let runs = prunable(&rows, unix_ms(), older_than, arguments.newest);
     let is_text = form.format() == Format::Text;
     let dry_run = arguments.dry_run;
     let asks = !runs.is_empty() && !dry_run && !arguments.yes;
@@ -493,7 +493,7 @@ pub fn prune(arguments: &PruneArguments, location: &Location) -> Result<Exit, Co
     }
     let none = match older_than {
         Some(age) => format!("No run is older than {}.", duration(age)),
-        None => format!("No more than {} runs are stored.", arguments.keep.unwrap_or(0)),
+        None => format!("No more than {} runs are stored.", arguments.newest.unwrap_or(0)),
     };
     let listed = json!({ "schema": "fathom.prune/1", "dry_run": dry_run, "runs": runs });
     if is_text {

@@ -234,7 +234,7 @@ fn what_makes_no_sense_is_refused() {
         (&["show", "aws-gp2", "--size", "0"], &["the size must be above 0"]),
         (&["show", "azure-premium-ssd", "--tier", "P99"], &["unknown tier P99", "P10"]),
         (&["list", "--provider", "amazon"], &["no provider called 'amazon'", "AWS"]),
-        (&["list", "--kind", "tape"], &["unknown kind of medium 'tape'", "hdd"]),
+        (&["list", "--medium", "tape"], &["unknown medium 'tape'", "hdd"]),
         (&["fit"], &["no requirement given", "--iops"]),
         (&["fit", "--iops", "0"], &["--iops"]),
         (&["fit", "--size", "500"], &["'500' has no unit: write 500g for GiB"]),

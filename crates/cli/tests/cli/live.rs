@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::{ended, program, run, scratch};
+use crate::{ended, program, run, schemas, scratch};
 
 const VOLUME: &str = "sim:custom?size=1GiB&iops=1000";
 const BENCH: [&str; 6] =
@@ -15,6 +15,7 @@ const BENCH: [&str; 6] =
 /// Each line as an object.
 #[track_caller]
 fn objects(text: &str) -> Vec<Value> {
+    schemas::check(text);
     let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
     text.lines().map(parse).collect()
 }

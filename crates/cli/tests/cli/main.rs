@@ -38,6 +38,7 @@ mod partial_records;
 mod report;
 mod scale;
 mod schedule;
+mod schemas;
 mod screens;
 mod serve;
 mod shell;
@@ -149,11 +150,10 @@ struct Ended {
 }
 
 fn ended(output: Output) -> Ended {
-    Ended {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    schemas::check(&stdout);
+    schemas::check(&stderr);
+    Ended { code: output.status.code(), stdout, stderr }
 }
 
 impl Ended {

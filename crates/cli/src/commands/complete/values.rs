@@ -105,7 +105,7 @@ const VALUES: &[(&str, &str, ValueKind)] = &[
     ("catalog", "id", ValueKind::TypeId),
     ("", "volume_type", ValueKind::TypeId),
     ("", "provider", ValueKind::Provider),
-    ("catalog", "kind", ValueKind::Medium),
+    ("catalog", "medium", ValueKind::Medium),
     ("history", "kind", ValueKind::Activity),
     ("history", "run", ValueKind::Run),
     ("history", "runs", ValueKind::Run),

@@ -49,7 +49,7 @@ Examples:
 pub const PRUNE: &str = "\
 Examples:
   fathom history prune --older-than 90d --dry-run
-  fathom history prune --keep 100 --yes";
+  fathom history prune --newest 100 --yes";
 
 /// Of `history rm`.
 pub const RM: &str = "\
