@@ -171,7 +171,8 @@ fn failures_are_counted_and_objectives_checked() {
     let home = scratch();
     let broken = NbdDisk::new(16 * MIB, &["error"], &["error-pread=EIO", "error-pread-rate=100%"]);
     let path = broken.path().display().to_string();
-    let ended = run(&mut ping(home.path(), &["-c", "3", "-i", "1ms", "--json", "--slo", "p50<10s", &path]));
+    let ended =
+        run(&mut ping(home.path(), &["-c", "3", "-i", "1ms", "--json", "--expect", "p50<10s", &path]));
     let document = ended.assert_code(3).document();
     assert_eq!((&document["requests"], &document["errors"]), (&3.into(), &3.into()), "{ended}");
     assert_eq!(document["slo"][0]["verdict"], "missed", "{ended}");
@@ -180,7 +181,7 @@ fn failures_are_counted_and_objectives_checked() {
         .assert_shown(&["Input/output error"]);
     let whole = with_file();
     let slo = |objective: &str| {
-        run(&mut ping(whole.path(), &["-c", "20", "-i", "1ms", "-q", "--slo", objective, "file"]))
+        run(&mut ping(whole.path(), &["-c", "20", "-i", "1ms", "-q", "--expect", objective, "file"]))
     };
     slo("p50<1m,max<=1h").assert_code(0).assert_shown(&["lat_ns.p50<60s ", " met"]);
     slo("max<1ns").assert_code(3).assert_shown(&["lat_ns.max<1ns missed"]);
@@ -216,7 +217,7 @@ fn impossible_targets_are_refused_with_a_hint() {
     };
     check("--json -J file", 2, &["cannot combine"]);
     check("--schedule fixed -i 0 file", 2, &["needs an interval"]);
-    check("--slo p99>1 file", 2, &["is not an objective"]);
+    check("--expect p99>1 file", 2, &["is not an objective"]);
     check("--live xml file", 2, &["use ndjson"]);
     check("--engine nosuch file", 2, &["unknown engine 'nosuch'"]);
     check("-W file", 2, &["think twice"]);

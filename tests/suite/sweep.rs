@@ -63,7 +63,7 @@ fn a_sweep_finds_the_caps_their_crossover_and_the_knee() {
         write_bps: Some(50 * MIB),
     };
     steadily(|| {
-        let arguments = ["--bs=4k-256k", "--budget=60", "--reach=iops>=1000"];
+        let arguments = ["--bs=4k-256k", "--budget=60", "--expect=iops>=1000"];
         let document = swept(&device, &cap, &arguments, 0)?;
         assert_eq!(document["schema"], "fathom.sweep/1");
         let limits = &document["limits"];
@@ -103,7 +103,7 @@ fn the_highest_rate_under_an_objective_is_the_cap() {
     let device = LoopDevice::in_memory(128 * MIB);
     let cap = Cap { read_iops: Some(2000), ..Cap::default() };
     steadily(|| {
-        let arguments = ["--bs=4k", "--iodepth=1,64", "--budget=18", "--slo=mean<1s"];
+        let arguments = ["--bs=4k", "--iodepth=1,64", "--budget=18", "--expect=mean<1s"];
         let document = swept(&device, &cap, &arguments, 0)?;
         assert_eq!(document["slo"]["verdict"], "met");
         let offered = &document["offered"][0];
@@ -124,7 +124,7 @@ fn a_hidden_cap_has_a_lower_bound_and_an_unreachable_rate_is_reported() {
     let device = LoopDevice::in_memory(128 * MIB);
     let cap = Cap::bytes_per_second(20 * MIB);
     steadily(|| {
-        let arguments = ["--bs=64k,256k", "--iodepth=1,2", "--budget=60", "--reach=iops>=1000000"];
+        let arguments = ["--bs=64k,256k", "--iodepth=1,2", "--budget=60", "--expect=iops>=1000000"];
         let document = swept(&device, &cap, &arguments, 3)?;
         assert_eq!(points(&document).len(), 4);
         let limits = &document["limits"];
@@ -148,7 +148,7 @@ fn writes_need_a_request_and_a_permit() {
     let refused = run(fathom(home.path()).args(["sweep", "--rw=randwrite"]).arg(device.path()));
     refused.assert_code(1).assert_told(&["--destroy-data=", "--rw randread"]);
     assert!(std::fs::read(device.path()).expect("the device can be read").iter().all(|byte| *byte == 0));
-    for wrong in ["--rw=randrw", "--bs=4x", "--iodepth=8-1", "--slo=p99", "--reach=fast", "--budget=1"] {
+    for wrong in ["--rw=randrw", "--bs=4x", "--iodepth=8-1", "--expect=p99", "--expect=fast", "--budget=1"] {
         run(fathom(home.path()).args(["sweep", wrong]).arg(device.path())).assert_code(2);
     }
 }

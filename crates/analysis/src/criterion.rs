@@ -1,5 +1,5 @@
-//! Criteria: a metric, a comparison and a value, as `--expect`, suites, profiles, `--slo` and `--reach` use them. The only
-//! module that parses and prints them; metrics are defined in `fathom-record`.
+//! Criteria: a metric, a comparison and a value, as `--expect`, suites and profiles use them. The only module that parses and
+//! prints them; metrics are defined in `fathom-record`.
 //!
 //! The grammar is `[TEST.][DIRECTION.]METRIC COMPARISON VALUE [±TOLERANCE%]`, such as `rand-read.read.lat_ns.p99<5ms±2%`.
 

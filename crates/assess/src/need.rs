@@ -79,10 +79,7 @@ pub fn need(settings: &NeedSettings) -> Result<StatedNeed, AssessError> {
         && settings.latency.is_empty()
         && profile.is_none()
     {
-        return Err(refuse(
-            "no requirement given",
-            "use --iops, --bandwidth, --size, --latency or --profile",
-        ));
+        return Err(refuse("no requirement given", "use --iops, --bandwidth, --size, --expect or --profile"));
     }
     let load = load(settings, &asked, iops, rate)?;
     let mean = load.mean_bytes();

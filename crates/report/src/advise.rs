@@ -132,7 +132,7 @@ fn objective_text(advice: &Advice) -> String {
         ObjectiveSource::Observed => {
             format!("not more than 10 % worse than observed: {bounds}; {rate}")
         }
-        ObjectiveSource::Rate => format!("{rate}; no latency objective (add --latency)"),
+        ObjectiveSource::Rate => format!("{rate}; no latency objective (add --expect)"),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use fathom_analysis::criterion::{Criterion, Statistic};
+use fathom_analysis::criterion::{Criterion, LatencyObjective, Statistic};
 use fathom_assess::advise::{AdviseSettings, advise};
 use fathom_report::advise::{json, view};
 
@@ -29,8 +29,8 @@ pub struct AdviseArguments {
     ///
     /// Conditions as for `fathom bench --expect`, without a test: 'iops>=3000'. Without one nothing may be worse than now by more than
     /// 10 %.
-    #[arg(long = "expect", value_parser = expectation, value_name = "CRITERION")]
-    expectations: Vec<Criterion>,
+    #[arg(long = "expect", alias = "latency", value_parser = AdviseGoal::parse, value_name = "CRITERION")]
+    goals: Vec<AdviseGoal>,
     /// Present volume: aws-gp2?size=500GiB
     ///
     /// It is predicted beside the observed latency.
@@ -78,17 +78,24 @@ Examples:
 
 Accesses no device. Exit status: 3 if no volume meets the objective for sure. Quote names with ? and &.";
 
-/// A criterion that a prediction can decide.
-fn expectation(text: &str) -> Result<Criterion, String> {
-    let criterion = Criterion::parse(text)?;
-    match &criterion.test {
-        Some(test) => {
-            Err(format!("'{test}' names a test, and a load is one whole: write read.lat_ns.p99<5ms"))
+/// What `--expect` asks for: a criterion that a prediction can decide.
+#[derive(Clone, Debug)]
+struct AdviseGoal {
+    criterion: Criterion,
+    /// The same as a limit on the latency of all I/Os, which the search of the catalogue can use.
+    latency: Option<LatencyObjective>,
+}
+
+impl AdviseGoal {
+    fn parse(text: &str) -> Result<AdviseGoal, String> {
+        let criterion = Criterion::parse(text)?;
+        if let Some(test) = &criterion.test {
+            return Err(format!("'{test}' names a test, and a load is one whole: write read.lat_ns.p99<5ms"));
         }
-        None if !criterion.metric.is_recorded() => {
-            Err(format!("{} is not predicted; use {}", criterion.metric, Statistic::RECORDED))
+        if !criterion.metric.is_recorded() {
+            return Err(format!("{} is not predicted; use {}", criterion.metric, Statistic::RECORDED));
         }
-        None => Ok(criterion),
+        Ok(AdviseGoal { criterion, latency: LatencyObjective::parse_recorded(text).ok() })
     }
 }
 
@@ -115,25 +122,29 @@ fn growth(text: &str) -> Result<f64, String> {
 /// # Errors
 /// The load or a volume makes no sense, or the output cannot be written.
 pub fn run(arguments: &AdviseArguments) -> Result<Exit, Complaint> {
-    let states_load = arguments.need.states_load();
-    if states_load && !arguments.files.is_empty() {
-        let hint =
-            "omit the recording or the options of the stated load; --expect takes objectives for recordings";
+    let latencies: Vec<_> = arguments.goals.iter().filter_map(|goal| goal.latency.clone()).collect();
+    let is_recorded = !arguments.files.is_empty();
+    let states_load = arguments.need.states_load() || !is_recorded && !latencies.is_empty();
+    if states_load && is_recorded {
+        let hint = "omit the recording, or the options of the stated load";
         return Err(Complaint::usage("a load is recorded or stated, not both", Some(hint.to_owned())));
     }
     if let Some(path) = &arguments.report {
         check_page(path)?;
     }
+    let is_of_search = |goal: &&AdviseGoal| states_load && goal.latency.is_some();
+    let expectations = arguments.goals.iter().filter(|goal| !is_of_search(goal));
+    let expectations = expectations.map(|goal| goal.criterion.clone()).collect();
     let settings = AdviseSettings {
         files: arguments.files.clone(),
         device: arguments.trace_device.clone(),
-        stated: states_load.then(|| arguments.need.settings(true)),
+        stated: states_load.then(|| arguments.need.settings(latencies, true)),
         candidates: arguments.candidates.clone(),
         current: arguments.current.clone(),
         instance: arguments.need.instance.clone(),
         provider: arguments.provider.clone(),
         size: arguments.need.size,
-        expectations: arguments.expectations.clone(),
+        expectations,
         growth: arguments.growth,
         historical: arguments.historical,
         currency: arguments.currency.clone(),
@@ -153,8 +164,12 @@ mod tests {
 
     #[test]
     fn expectations_are_of_the_load() {
-        assert!(expectation("read.lat_ns.p99<5ms").is_ok() && expectation("iops>=3000").is_ok());
-        assert!(expectation("rand-read.iops>=3000").is_err() && expectation("p97<5ms").is_err());
+        let has_latency = |text| AdviseGoal::parse(text).map(|goal| goal.latency.is_some()).ok();
+        assert_eq!(
+            ["p99<5ms", "read.lat_ns.p99<5ms", "iops>=3000"].map(has_latency),
+            [true, false, false].map(Some)
+        );
+        assert_eq!(["rand-read.iops>=3000", "p97<5ms"].map(has_latency), [None; 2]);
     }
 
     #[test]

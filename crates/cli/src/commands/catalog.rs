@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
+use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::need::need;
 use fathom_assess::published::{compare, runs_of};
 use fathom_assess::{PriceStore, VolumeTypes, price_list, read_catalogue, today};
@@ -122,6 +123,11 @@ pub fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
 pub struct FitArguments {
     #[command(flatten)]
     need: NeedArguments,
+    /// Latency objective: 'p99<5ms', 'mean<1ms' (repeatable)
+    ///
+    /// Checked against published or typical latencies.
+    #[arg(long, alias = "latency", value_parser = LatencyObjective::parse_recorded, value_name = "OBJECTIVE")]
+    expect: Vec<LatencyObjective>,
     /// Require volumes that outlive the instance
     #[arg(long)]
     persistent: bool,
@@ -169,7 +175,7 @@ pub fn fit(arguments: &FitArguments) -> Result<Exit, Complaint> {
     let types = arguments.catalog.types();
     let catalog = types.catalogue()?;
     check_provider(catalog, arguments.provider.as_deref())?;
-    let said = need(&arguments.need.settings(arguments.persistent))?;
+    let said = need(&arguments.need.settings(arguments.expect.clone(), arguments.persistent))?;
     let provider =
         arguments.need.instance.as_deref().map(|id| provider_of(id, arguments.provider.as_deref()));
     let provider = provider.transpose()?.or(arguments.provider.as_deref());

@@ -75,6 +75,11 @@ pub struct CompareArguments {
         help = chart_help()
     )]
     charts: Vec<ChartRequest>,
+    /// Write the report to a file as well; its ending chooses the format
+    ///
+    /// .html is a page with charts, .md Markdown, .json the document.
+    #[arg(short = 'o', long = "output", help_heading = "Output", value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Explain a cell instead: 'B:rand-read.iops' (repeatable)
     ///
     /// Its runs, their places in the sources, the fio command and the computation.
@@ -241,6 +246,7 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
         let hint = "name another source, or compare the hosts of one merged run: --by host".to_owned();
         return Err(Complaint::usage(message, Some(hint)));
     }
+    arguments.output.as_deref().map_or(Ok(()), report::check_report)?;
     // Of hosts there are as many as the records say.
     let count = if by_host { MAX_SOURCES } else { arguments.sources.len() };
     let base = place(&arguments.base).map_err(|error| Complaint::usage(error, None))?;
@@ -300,7 +306,11 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
     let layout = if arguments.transpose { Layout::Transposed } else { Layout::Volumes };
     arguments.form.print(|| view(&comparison, layout, shown), |out| json::render(&comparison, out))?;
     let is_inconclusive = arguments.strict && comparison.is_inconclusive();
-    Ok(Exit::Done.with_criteria(comparison.is_failed(), is_inconclusive))
+    let exit = Exit::Done.with_criteria(comparison.is_failed(), is_inconclusive);
+    if let Some(path) = &arguments.output {
+        report::write_comparison(path, &sources, comparison, &style)?;
+    }
+    Ok(exit)
 }
 
 fn check_base(base: usize, count: usize) -> Result<(), Complaint> {

@@ -64,8 +64,8 @@ Examples:
   fathom history import fio.json ioping.txt
   xclip -o | fathom history import -
   fathom history rm 3 4 5
-  fathom history prune --older-than 90d --dry-run
-  fathom history prune --newest 100 --yes";
+  fathom history rm --older-than 90d --dry-run
+  fathom history rm --newest 100 --yes";
 
 #[derive(Subcommand)]
 enum Action {
@@ -116,16 +116,9 @@ enum Action {
     /// Show the size of the history
     #[command(after_long_help = examples::SIZE)]
     Size(SizeArguments),
-    /// Remove old runs permanently, by age or count
-    #[command(after_long_help = examples::PRUNE)]
-    Prune(PruneArguments),
-    /// Remove runs permanently
-    #[command(after_long_help = examples::RM)]
-    Rm {
-        /// Run numbers, last or last~N
-        #[arg(required = true)]
-        runs: Vec<RunName>,
-    },
+    /// Remove runs permanently: those named, or old ones
+    #[command(alias = "prune", after_long_help = examples::RM)]
+    Rm(RemoveArguments),
     /// Import runs: fathom records, output of fio or ioping, tables of figures
     #[command(after_long_help = examples::IMPORT)]
     Import {
@@ -147,7 +140,6 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
     match arguments.action {
         Action::List(list) => list_runs(&list, &path),
         Action::Import { files } => import_files(&files, &path),
-        Action::Prune(arguments) => prune(&arguments, &path),
         Action::Show { run, form, show_fio } => {
             let history = History::open_existing(&path, PATIENCE)?;
             let run = run.map(|run| run.id(&history)).transpose()?;
@@ -158,13 +150,8 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
         Action::Note { run, text, remove: _ } => note(&path, run, text.as_deref()),
         Action::Diff(diff) => diff_runs(&diff, &path),
         Action::Size(size) => show_size(&size, &path),
-        Action::Rm { runs } => {
-            let mut history = History::open_existing(&path, PATIENCE)?;
-            let runs = RunName::ids(&runs, &history)?;
-            history.remove(&runs)?;
-            output::print(|out| writeln!(out, "Removed {}.", named(&runs)))?;
-            Ok(Exit::Done)
-        }
+        Action::Rm(arguments) if arguments.runs.is_empty() => remove_old(&arguments, &path),
+        Action::Rm(arguments) => remove_named(&arguments, &path),
         Action::Export(arguments) => export::run(&arguments, &path),
     }
 }
@@ -429,11 +416,14 @@ fn described(record: &RunRecord) -> String {
     format!("{file}, {}, {tests}{missing}", source.format.title())
 }
 
-/// What `fathom history prune` takes.
+/// What `fathom history rm` takes.
 #[derive(Args)]
-pub struct PruneArguments {
+pub struct RemoveArguments {
+    /// Run numbers, last or last~N
+    #[arg(required_unless_present_any = ["older_than", "newest"], conflicts_with_all = ["older_than", "newest"])]
+    runs: Vec<RunName>,
     /// Remove runs that are older than this: 90d, 12h
-    #[arg(long, value_parser = positive_duration, value_name = "TIME", required_unless_present = "newest")]
+    #[arg(long, value_parser = positive_duration, value_name = "TIME")]
     older_than: Option<Nanos>,
     /// Keep the newest COUNT runs; with --older-than, remove only older runs beyond them
     #[arg(long, value_name = "COUNT", alias = "keep")]
@@ -448,6 +438,38 @@ pub struct PruneArguments {
     yes: bool,
     #[command(flatten, next_help_heading = "Output")]
     form: FormatArguments,
+}
+
+/// Removes the runs of these names, or tells which they are. A run that cannot be read is one as well.
+fn remove_named(arguments: &RemoveArguments, location: &Location) -> Result<Exit, Complaint> {
+    if let Some(filter) = arguments.filter.words().first() {
+        let hint = "omit the filter, or the numbers and add --older-than or --newest";
+        return Err(Complaint::usage(
+            format!("{filter} has no effect on runs that are named"),
+            Some(hint.to_owned()),
+        ));
+    }
+    let mut history = History::open_existing(location, PATIENCE)?;
+    let ids = RunName::ids(&arguments.runs, &history)?;
+    let form = &arguments.form;
+    let mut rows = history.list(&arguments.filter.filter(None))?.rows;
+    rows.retain(|row| ids.contains(&RunId(row.id as i64)));
+    let dry_run = arguments.dry_run;
+    if !dry_run {
+        history.remove(&ids)?;
+    }
+    if form.format() != Format::Text {
+        let listed = removal(dry_run, &rows);
+        form.print(|| history::view(&rows, "", &form.style()), |out| document::write(&listed, out))?;
+    } else {
+        let what = if dry_run { "Would remove" } else { "Removed" };
+        output::print(|out| writeln!(out, "{what} {}.", named(&ids)))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn removal(dry_run: bool, runs: &[HistoryRow]) -> serde_json::Value {
+    json!({ "schema": "fathom.prune/1", "dry_run": dry_run, "runs": runs })
 }
 
 /// The runs to remove at `now_ms`: of all but the newest `keep`, those older than `older_than`. A run without a date has no age.
@@ -466,11 +488,8 @@ fn prunable(
     rows[..beyond].iter().filter(|row| is_old(row)).cloned().collect()
 }
 
-/// Removes the runs, or lists them.
-///
-/// # Errors
-/// The history cannot be read or written, or nobody can be asked.
-pub fn prune(arguments: &PruneArguments, location: &Location) -> Result<Exit, Complaint> {
+/// Removes the runs that are too old or too many, or lists them.
+fn remove_old(arguments: &RemoveArguments, location: &Location) -> Result<Exit, Complaint> {
     let (form, older_than) = (&arguments.form, arguments.older_than);
     let rows = match History::open_if_there(location, PATIENCE)? {
         Some(history) => {
@@ -495,7 +514,7 @@ pub fn prune(arguments: &PruneArguments, location: &Location) -> Result<Exit, Co
         Some(age) => format!("No run is older than {}.", duration(age)),
         None => format!("No more than {} runs are stored.", arguments.newest.unwrap_or(0)),
     };
-    let listed = json!({ "schema": "fathom.prune/1", "dry_run": dry_run, "runs": runs });
+    let listed = removal(dry_run, &runs);
     if is_text {
         form.print(|| history::view(&runs, &none, &form.style()), |out| document::write(&listed, out))?;
     }

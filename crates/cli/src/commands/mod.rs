@@ -241,10 +241,12 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("--output-format", &["format"]),
     ("--verbose", &["full"]),
     ("--details", &["full"]),
-    ("--throughput", &["bandwidth", "reach"]),
-    ("--bw", &["bandwidth", "reach"]),
-    ("--slo", &["expect", "latency"]),
-    ("--expect", &["slo", "fail-if", "latency"]),
+    ("--throughput", &["bandwidth", "expect"]),
+    ("--bw", &["bandwidth", "expect"]),
+    ("--slo", &["expect", "fail-if"]),
+    ("--reach", &["expect", "fail-if"]),
+    ("--latency", &["expect", "fail-if"]),
+    ("--expect", &["fail-if"]),
     ("--blocksize", &["bs"]),
     ("--block-size", &["bs"]),
     ("--depth", &["iodepth"]),
@@ -268,6 +270,16 @@ fn synonym(error: &clap::Error, args: &[OsString]) -> Option<Complaint> {
     Some(Complaint::usage(message, Some(format!("use --{name}"))))
 }
 
+/// The complaint about a target that became the value of `--destroy-data`.
+fn swallowed(error: &clap::Error, args: &[OsString]) -> Option<Complaint> {
+    let place = args.iter().position(|word| word == "--destroy-data")?;
+    let target = args.get(place + 1)?.to_string_lossy();
+    let is_missing = error.kind() == clap::error::ErrorKind::MissingRequiredArgument;
+    let command = args.get(1).filter(|_| is_missing)?.to_string_lossy();
+    let hint = format!("name it twice: `fathom {command} --destroy-data={target} {target}`");
+    Some(Complaint::usage("no target is given: --destroy-data took it", Some(hint)))
+}
+
 /// Help and version are answers; everything else is a mistake.
 fn explain(error: &clap::Error, args: &[OsString]) -> Result<Exit, Complaint> {
     use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
@@ -275,7 +287,7 @@ fn explain(error: &clap::Error, args: &[OsString]) -> Result<Exit, Complaint> {
         output::print_rendered(error)?;
         return Ok(if error.exit_code() == 0 { Exit::Done } else { Exit::Usage });
     }
-    if let Some(complaint) = synonym(error, args) {
+    if let Some(complaint) = synonym(error, args).or_else(|| swallowed(error, args)) {
         return Err(complaint);
     }
     let is_hidden = |word: &OsString| word.to_string_lossy().chars().any(text::is_hidden);
@@ -312,8 +324,16 @@ mod tests {
         };
         assert_eq!(told(&["identify", "--runtime=30s", "x"]).as_deref(), Some("use --budget"));
         assert_eq!(told(&["bench", "--duration", "30s"]).as_deref(), Some("use --runtime"));
-        assert_eq!(told(&["sweep", "--expect=iops>1", "x"]).as_deref(), Some("use --slo"));
+        assert_eq!(told(&["compare", "--expect=iops>1", "x"]).as_deref(), Some("use --fail-if"));
         assert_eq!(told(&["bench", "--no-such-option"]), None);
+    }
+
+    #[test]
+    fn a_target_that_became_a_value_is_told() {
+        let args = ["fathom", "identify", "--destroy-data", "/dev/sdz"].map(OsString::from);
+        let complaint = swallowed(&parsed(&args).err().unwrap(), &args).unwrap();
+        let hint = "name it twice: `fathom identify --destroy-data=/dev/sdz /dev/sdz`";
+        assert_eq!(complaint.hint.as_deref(), Some(hint));
     }
 
     #[test]

@@ -35,11 +35,6 @@ pub struct NeedArguments {
     /// Percentage of reads in a mix [default: any]
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=100), value_name = "PERCENT")]
     pub rwmixread: Option<u8>,
-    /// Latency objective: 'p99<5ms', 'mean<1ms' (repeatable)
-    ///
-    /// Checked against published or typical latencies.
-    #[arg(long, value_parser = LatencyObjective::parse_recorded, value_name = "OBJECTIVE")]
-    pub latency: Vec<LatencyObjective>,
     /// Time under load, so that burst credits may serve it: 30m/day
     ///
     /// Per hour, day or week.
@@ -59,8 +54,8 @@ pub struct NeedArguments {
 }
 
 impl NeedArguments {
-    /// The need as stated.
-    pub fn settings(&self, persistent: bool) -> NeedSettings {
+    /// The need as stated, within these latencies.
+    pub fn settings(&self, latency: Vec<LatencyObjective>, persistent: bool) -> NeedSettings {
         NeedSettings {
             size: self.size,
             iops: self.iops,
@@ -68,7 +63,7 @@ impl NeedArguments {
             block: self.bs,
             rw: self.rw.clone(),
             read_percent: self.rwmixread,
-            latency: self.latency.clone(),
+            latency,
             burst: self.burst,
             baseline_iops: self.baseline_iops,
             persistent,
@@ -77,7 +72,7 @@ impl NeedArguments {
         }
     }
 
-    /// Whether a rate, an access pattern or a latency is stated.
+    /// Whether a rate or an access pattern is stated.
     pub fn states_load(&self) -> bool {
         self.iops.is_some()
             || self.throughput.is_some()
@@ -86,7 +81,6 @@ impl NeedArguments {
             || self.rwmixread.is_some()
             || self.burst.is_some()
             || self.profile.is_some()
-            || !self.latency.is_empty()
     }
 }
 

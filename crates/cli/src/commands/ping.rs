@@ -42,7 +42,7 @@ const IOPING_VERSION: &str = "ioping 1.3";
 /// Examples of `fathom ping`.
 pub const EXAMPLES: [&str; 6] = [
     "fathom ping -c 10 /mnt/data                     ten requests, one a second",
-    "fathom ping -r 200 -w 1min --schedule fixed -q --slo 'p99<5ms' /mnt/data",
+    "fathom ping -r 200 -w 1min --schedule fixed -q --expect 'p99<5ms' /mnt/data",
     "fathom ping --tui /mnt/data                     in full screen; ? shows the keys",
     "fathom ping -W -c 100 -i 10ms /mnt/data         writes, each synchronous",
     "fathom ping -c 10 'sim:aws-gp2-2016?size=50GiB'  a simulated volume",
@@ -331,7 +331,7 @@ fn join_and_ping(invocation: PingInvocation) -> Result<Exit, Complaint> {
 fn check_rank(invocation: &PingInvocation) -> Result<(), Complaint> {
     let settings = &invocation.settings;
     let refused = [
-        ("--slo", !settings.slo.is_empty()),
+        ("--expect", !settings.slo.is_empty()),
         ("--strict", invocation.strict),
         ("--tui", invocation.live.tui),
         ("--live", invocation.live.is_asked_for()),

@@ -170,6 +170,26 @@ pub fn run(arguments: ReportArguments, command: &[OsString]) -> Result<Exit, Com
     Ok(Exit::Done)
 }
 
+/// Writes the report of a comparison in the format that the ending of the file stands for.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_comparison(
+    path: &Path,
+    sources: &[ComparedSource],
+    comparison: VolumeComparison,
+    style: &Style,
+) -> Result<(), Complaint> {
+    let report = Report::Several(sources, Box::new(comparison));
+    let text = match ReportFormat::of_file(path) {
+        Some(ReportFormat::Other(format)) => {
+            report.other(format, &Style { colour: false, ..style.clone() })?
+        }
+        _ => html::render(&report.page(), style).into_bytes(),
+    };
+    write(path, &text)
+}
+
 /// What the page of `sources` shows.
 ///
 /// # Errors

@@ -54,16 +54,12 @@ pub struct SweepArguments {
     /// Time limit: 90, 3m, 1h
     #[arg(long, value_parser = time_for("a sweep", 5), default_value = "3m", value_name = "TIME")]
     budget: Nanos,
-    /// Find the highest rate within this latency: 'p99<5ms'
+    /// Find what meets a goal: 'p99<5ms', 'iops>=5000' (repeatable)
     ///
-    /// In a closed loop, then with I/Os at random times: 'p99<5ms', 'mean<=800us'.
-    #[arg(long, value_parser = LatencyObjective::parse_recorded, value_name = "OBJECTIVE")]
-    slo: Option<LatencyObjective>,
-    /// Find the lowest queue depth for a rate: 'iops>=5000'
-    ///
-    /// Or for a bandwidth: 'bytes_per_second>=200MiB'.
-    #[arg(long, value_parser = RateGoal::parse, value_name = "RATE")]
-    reach: Option<RateGoal>,
+    /// For a latency ('p99<5ms', 'mean<=800us') it is the highest rate within it: in a closed loop, then with I/Os at
+    /// random times. For a rate ('iops>=5000', 'bytes_per_second>=200MiB') it is the lowest queue depth.
+    #[arg(long, value_parser = SweepGoal::parse, value_name = "GOAL", aliases = ["slo", "reach"])]
+    expect: Vec<SweepGoal>,
     /// Exit with 4 if a goal is inconclusive and none is missed
     #[arg(help_heading = "Limits of the run", long)]
     strict: bool,
@@ -91,12 +87,44 @@ Examples:
   fathom sweep /mnt/data                    random reads in a test file, at most about three minutes
   fathom sweep --rw randread,randwrite --budget 10m /mnt/data
   fathom sweep --bs 4k,64k --iodepth 1-32 /dev/nvme1n1
-  fathom sweep --reach 'iops>=5000' --slo 'p99<10ms' /dev/nvme1n1
+  fathom sweep --expect 'iops>=5000' --expect 'p99<10ms' /dev/nvme1n1
   fathom sweep --rw randwrite --destroy-data=/dev/nvme1n1 /dev/nvme1n1
   mpiexec -n 8 fathom sweep --fleet '/mnt/shared/${fathom_HOST}'   8 hosts, each point together
 
 Exit status: 0 done, 1 a test failed, 2 usage, 3 a goal is missed, 4 with --strict inconclusive,
 75 with --fleet where ranks are missing, 130 interrupted.";
+
+/// What `--expect` asks for.
+#[derive(Clone, Debug)]
+enum SweepGoal {
+    Latency(LatencyObjective),
+    Rate(RateGoal),
+}
+
+impl SweepGoal {
+    fn parse(text: &str) -> Result<SweepGoal, String> {
+        match text.contains('>') {
+            true => RateGoal::parse(text).map(SweepGoal::Rate),
+            false => LatencyObjective::parse_recorded(text).map(SweepGoal::Latency),
+        }
+    }
+
+    /// The latency and the rate among `goals`, of which each may be there once.
+    fn parts(goals: &[SweepGoal]) -> Result<(Option<LatencyObjective>, Option<RateGoal>), Complaint> {
+        let (mut latency, mut rate) = (None, None);
+        for goal in goals {
+            let is_second = match goal {
+                SweepGoal::Latency(goal) => latency.replace(goal.clone()).is_some(),
+                SweepGoal::Rate(goal) => rate.replace(goal.clone()).is_some(),
+            };
+            if is_second {
+                let hint = "a sweep has one goal for the latency and one for the rate";
+                return Err(Complaint::usage("--expect has two goals of a kind", Some(hint.to_owned())));
+            }
+        }
+        Ok((latency, rate))
+    }
+}
 
 fn pattern(text: &str) -> Result<AccessPattern, String> {
     one_of(&AccessPattern::ALL, AccessPattern::name, text)
@@ -136,7 +164,8 @@ fn axis(
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    let refused = [("--resume", arguments.resume), ("--slo", arguments.slo.is_some())];
+    let goals = SweepGoal::parts(&arguments.expect)?;
+    let refused = [("--resume", arguments.resume), ("--expect with a latency", goals.0.is_some())];
     ranks::refuse(&arguments.fleet, &refused)?;
     let fleet = match ranks::joined(&arguments.fleet, arguments.run.report.as_deref(), command)? {
         Ok(fleet) => fleet,
@@ -146,7 +175,7 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
     ranks::expand(&mut arguments.target, fleet.as_ref());
     let mut measuring = Measuring::new(&arguments.run, !arguments.resume && is_simulated(&arguments.target));
     let (resume, strict) = (arguments.resume, arguments.strict);
-    let mut plan = match SweepPlan::make(settings(arguments, command)) {
+    let mut plan = match SweepPlan::make(settings(arguments, goals, command)) {
         Ok(plan) => plan,
         Err(error) => return Err(ranks::failed(error.into(), fleet)),
     };
@@ -177,7 +206,11 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
     Ok(exit.with_criteria(result.is_missed(), strict && result.is_inconclusive()))
 }
 
-fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {
+fn settings(
+    arguments: SweepArguments,
+    (slo, reach): (Option<LatencyObjective>, Option<RateGoal>),
+    command: &[OsString],
+) -> SweepSettings {
     SweepSettings {
         run: arguments.run.settings(arguments.target, arguments.size, arguments.destroy_data, command),
         patterns: sorted_once(arguments.rw),
@@ -185,8 +218,8 @@ fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {
         depths: Some(arguments.iodepth),
         jobs: sorted_once(arguments.numjobs),
         budget: arguments.budget,
-        slo: arguments.slo,
-        reach: arguments.reach,
+        slo,
+        reach,
     }
 }
 

@@ -56,7 +56,7 @@ fn what_serves_a_need() {
             "30m/day",
             "--baseline-iops",
             "200",
-            "--latency",
+            "--expect",
             "p99<5ms",
             "--persistent",
         ])
@@ -246,7 +246,7 @@ fn what_makes_no_sense_is_refused() {
         (&["fit", "--iops", "1", "--profile", "oltpp"], &["unknown profile 'oltpp'"]),
         (&["fit", "--iops", "1", "--currency", "euros"], &["'euros' is not a currency code", "EUR"]),
         (&["fit", "--iops", "1", "--burst", "30m"], &["TIME/PERIOD"]),
-        (&["fit", "--iops", "1", "--latency", "p99"], &["p99<5ms"]),
+        (&["fit", "--iops", "1", "--expect", "p99"], &["p99<5ms"]),
         (&["fit", "--iops", "1", "--baseline-iops", "1"], &["--burst"]),
     ] {
         let args: Vec<&str> = std::iter::once("catalog").chain(args.iter().copied()).collect();

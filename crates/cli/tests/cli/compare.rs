@@ -418,11 +418,27 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         (&[&format!("{sim},{sim}"), sim], &["is not a whole number"]),
     ] {
         let ended = run(dir.path(), &[&["compare"], args].concat());
-        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args:?}: {}", ended.stderr);
+        // What is not there is no mistake in the command line.
+        let code = if parts[0].starts_with("there is no ") { 1 } else { 2 };
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(code), ""), "{args:?}: {}", ended.stderr);
         for part in parts {
             assert!(ended.stderr.contains(part), "{args:?} lacks {part:?}: {}", ended.stderr);
         }
     }
+}
+
+#[test]
+fn a_comparison_is_written_to_a_file_as_well() {
+    let dir = scratch();
+    let args = ["compare", "sim:aws-gp3", "sim:custom?iops=100", "--quick", "--only=rand-read", "-o"];
+    for (file, part) in [("both.html", "<h1"), ("both.md", "| test"), ("both.json", "\"fathom.compare/1\"")] {
+        let printed = run(dir.path(), &[&args[..], &[file]].concat()).quietly().stdout;
+        assert!(printed.contains("  Result "), "{printed}");
+        let written = std::fs::read_to_string(dir.path().join(file)).unwrap();
+        assert!(written.contains(part), "{file}: {written}");
+    }
+    let refused = run(dir.path(), &[&args[..], &["both.xyz"]].concat());
+    assert!(refused.code == Some(2) && refused.stderr.contains("unsupported output format: .xyz"));
 }
 
 #[test]

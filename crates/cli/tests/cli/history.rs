@@ -58,6 +58,11 @@ fn runs_are_listed_shown_exported_and_removed(dir: &Path) {
     assert!(history(&["list", "--tag", "after"]).quietly().stdout.contains("No run matches --tag after"));
     let number = history(&["tag", "17", "1"]);
     assert!(number.code == Some(1) && number.stderr.contains("hint: use a word"), "{}", number.stderr);
+    assert_eq!(history(&["rm", "1", "--dry-run"]).quietly().stdout, "Would remove run 1.\n");
+    assert_eq!(
+        history(&["prune", "--newest=9", "--yes"]).quietly().stdout,
+        "  No more than 9 runs are stored.\n"
+    );
     assert_eq!(history(&["rm", "1"]).quietly().stdout, "Removed run 1.\n");
     let gone = history(&["show", "1"]);
     assert_eq!(gone.code, Some(1));
@@ -78,6 +83,8 @@ fn what_is_no_history_is_said_so() {
         (&["history", "list", "--kind", "catalog"], 2, &["no command 'catalog' keeps runs"]),
         (&["history", "rm"], 2, &["<RUNS>"]),
         (&["history", "rm", "7"], 1, &["history.db"]),
+        (&["history", "rm", "7", "--target=/x"], 2, &["--target /x has no effect on runs that are named"]),
+        (&["history", "rm", "7", "--older-than=1d"], 2, &["cannot be used with '--older-than"]),
         (&["history", "list", "--status=good"], 2, &["good", "complete"]),
     ] {
         let ended = run(dir.path(), args);

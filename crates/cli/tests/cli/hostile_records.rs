@@ -34,11 +34,11 @@ static RECORDS: LazyLock<Vec<Template>> = LazyLock::new(|| {
     let quick = ["bench", "--quick", "--only=lat-read,commit,rand-mixed", "--expect", "lat-read.iops>=5000"];
     let commands: [&[&str]; 7] = [
         &quick,
-        &["sweep", "--budget=10s", "--slo=p99<5ms"],
+        &["sweep", "--budget=10s", "--expect=p99<5ms"],
         &["surface", "--points=10", "--budget=10s"],
         &["identify", "--budget=5m"],
         &["prepare", "--fill"],
-        &["ping", "-q", "-c", "20", "--schedule=fixed", "--slo=p50<5ms"],
+        &["ping", "-q", "-c", "20", "--schedule=fixed", "--expect=p50<5ms"],
         &["simulate", "--profile=oltp", "--for=10s", "aws-gp2?size=100GiB"],
     ];
     let dir = scratch();

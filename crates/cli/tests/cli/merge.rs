@@ -204,8 +204,8 @@ fn what_does_not_belong_together_is_refused() {
         "{text}"
     );
     run(dir.path(), &["merge", "--no-history", "--allow=version", &job, "old.json"]).succeeded();
-    let text = refusal(&["none.json"]);
-    assert!(text.contains("no such file"), "{text}");
+    let missing = run(dir.path(), &["merge", "--no-history", "none.json"]);
+    assert!(missing.code == Some(1) && missing.stderr.contains("no such file"), "{missing:?}");
     std::fs::create_dir(path("nothing")).unwrap();
     assert!(refusal(&["nothing"]).contains("nothing has no files of records"));
     assert!(refusal(&["-"]).contains("merge reads no standard input"));

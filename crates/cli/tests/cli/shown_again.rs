@@ -8,11 +8,11 @@ const VOLUME: &str = "sim:custom?iops=700&bandwidth=20MiB&latency=500us&parallel
 
 const COMMANDS: [&[&str]; 7] = [
     &["bench", "--quick", "--only=lat-read,commit,rand-mixed", "--expect", "lat-read.iops>=5000"],
-    &["sweep", "--budget=10s", "--slo=p99<5ms", "--reach=iops>=600"],
+    &["sweep", "--budget=10s", "--expect=p99<5ms", "--expect=iops>=600"],
     &["surface", "--points=10", "--budget=10s"],
     &["identify", "--budget=5m"],
     &["prepare", "--fill", "--touch"],
-    &["ping", "-c", "30", "-i", "10ms", "--slo", "p50<5ms"],
+    &["ping", "-c", "30", "-i", "10ms", "--expect", "p50<5ms"],
     &["simulate", "--profile=oltp", "--for=1m", "aws-io1?size=100GiB&iops=2000"],
 ];
 

@@ -89,7 +89,7 @@ fn fio_on_a_volume() {
 fn ping_takes_no_real_time_and_prints_what_it_prints_on_a_device() {
     insta::assert_snapshot!("sim_ping", printed(&["ping", "-c", "6", GP2]));
     for format in ["markdown", "csv"] {
-        let args = ["ping", "-c", "6", "--slo", "p50<1ms,max<1us", "--format", format, GP2];
+        let args = ["ping", "-c", "6", "--expect", "p50<1ms,max<1us", "--format", format, GP2];
         insta::assert_snapshot!(format!("sim_ping_{format}"), run(scratch().path(), &args).stdout);
     }
     insta::assert_snapshot!("sim_ping_json", printed(&["ping", "-c", "3", "-W", "--json", CUSTOM]));

@@ -1,7 +1,7 @@
 //! What a simulation says first: what each volume gives to the load, which is the fastest, and which the cheapest.
 
-use fathom_model::Nanos;
 use fathom_model::units::{duration, latency};
+use fathom_model::{LimitUnit, Nanos};
 use fathom_record::forecast::Forecast;
 use serde::Serialize;
 
@@ -27,21 +27,43 @@ struct SimulatedVolume<'a> {
     target: &'a str,
     iops: f64,
     lat_p99_ns: Option<u64>,
-    /// When its burst credits were first exhausted.
-    exhausted_after_ns: Option<u64>,
+    /// The burst that ended first.
+    ended: Option<EndedBurst>,
     monthly_cost: Option<f64>,
     currency: Option<&'a str>,
+}
+
+/// A burst that ended, and the rate from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct EndedBurst {
+    after_ns: u64,
+    baseline_rate: f64,
+    unit: LimitUnit,
+}
+
+impl EndedBurst {
+    fn rate(&self) -> String {
+        self.unit.rate_text(self.baseline_rate)
+    }
+
+    fn after(&self) -> String {
+        duration(Nanos(self.after_ns))
+    }
 }
 
 impl<'a> SimulatedVolume<'a> {
     fn of(forecast: &'a Forecast) -> SimulatedVolume<'a> {
         let total = forecast.total();
         let cost = forecast.monthly_cost.as_ref().filter(|cost| cost.is_whole() && !cost.parts.is_empty());
+        let ended = forecast.credits.iter().filter_map(|credit| {
+            let (after_ns, baseline_rate) = (credit.first_exhausted_ns?, credit.baseline_rate);
+            Some(EndedBurst { after_ns, baseline_rate, unit: credit.unit })
+        });
         SimulatedVolume {
             target: &forecast.target,
             iops: forecast.per_second(total.ios),
             lat_p99_ns: total.lat.summary().p99,
-            exhausted_after_ns: forecast.credits.iter().filter_map(|credit| credit.first_exhausted_ns).min(),
+            ended: ended.min_by_key(|ended| ended.after_ns),
             monthly_cost: cost.map(|cost| cost.total),
             currency: cost.map(|cost| cost.price.currency.as_str()),
         }
@@ -71,7 +93,13 @@ impl<'a> SimulateVerdict<'a> {
     /// Puts it first.
     pub(super) fn push(&self, forecasts: &[VolumeForecast<'_>], view: &mut View) {
         if let [volume] = self.volumes.as_slice() {
-            view.say("Serves", served(volume));
+            let ended = volume.ended.as_ref();
+            let sustained = |ended: &EndedBurst| {
+                format!("{} once the burst credits are exhausted, after {}", ended.rate(), ended.after())
+            };
+            view.say("Sustains", ended.map(sustained));
+            let on_average = if ended.is_some() { ", bursts included" } else { "" };
+            view.say("Serves", format!("{}{on_average}", served(volume)));
         } else {
             let named = |target: &str| self.volumes.iter().find(|volume| volume.target == target);
             view.say(
@@ -86,13 +114,10 @@ impl<'a> SimulateVerdict<'a> {
             };
             view.say("Cheapest at that rate", self.cheapest.and_then(cost));
         }
-        for volume in &self.volumes {
-            let text = volume.exhausted_after_ns.map(|ns| {
-                format!(
-                    "{}: burst credits exhausted after {}",
-                    short_name(volume.target),
-                    duration(Nanos(ns))
-                )
+        for volume in self.volumes.iter().filter(|_| self.volumes.len() > 1) {
+            let text = volume.ended.as_ref().map(|ended| {
+                let (name, after) = (short_name(volume.target), ended.after());
+                format!("{name}: burst credits exhausted after {after}, then {}", ended.rate())
             });
             view.say("Burst", text);
         }

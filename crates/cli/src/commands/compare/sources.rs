@@ -160,11 +160,15 @@ impl SourceReader {
 
     fn of_history(&self, text: &str) -> Result<Vec<SourceRun>, Complaint> {
         let location = store::existing(self.history.clone())?;
+        if text.contains(['/', '.']) && !text.contains([':', '~']) {
+            let message = format!("cannot find source '{text}': there is no such file");
+            return Err(Complaint::failed(message, Some(HINT.to_owned())));
+        }
         let (selection, back) =
             selection(text).map_err(|error| Complaint::usage(error, Some(HINT.to_owned())))?;
         let Some(history) = History::open_if_there(&location, PATIENCE)? else {
             let message = format!("cannot find source '{text}': there is no history and no such file");
-            return Err(Complaint::usage(message, Some(HINT.to_owned())));
+            return Err(Complaint::failed(message, Some(HINT.to_owned())));
         };
         let ids = match selection {
             Selection::Run(id) => vec![id],
@@ -249,9 +253,6 @@ fn selection(text: &str) -> Result<(Selection, Option<usize>), String> {
         None => match (name.parse::<RunId>(), back) {
             (Ok(_), Some(_)) => return Err(format!("'{text}': ~ does not apply to a run number")),
             (Ok(id), None) => Selection::Run(id),
-            (Err(_), _) if name.contains(['/', '.']) => {
-                return Err(format!("cannot find source '{text}': there is no such file"));
-            }
             (Err(_), _) => Selection::Tag(name.to_owned()),
         },
     };
@@ -299,7 +300,6 @@ mod tests {
             ("17~1", None),
             ("last~x", None),
             ("tags:x", None),
-            ("none.json", None),
             ("", None),
         ] {
             assert_eq!(selection(text).ok(), expected, "{text}");

@@ -45,17 +45,13 @@ Examples:
   fathom history size
   fathom history size --json";
 
-/// Of `history prune`.
-pub const PRUNE: &str = "\
-Examples:
-  fathom history prune --older-than 90d --dry-run
-  fathom history prune --newest 100 --yes";
-
 /// Of `history rm`.
 pub const RM: &str = "\
 Examples:
   fathom history rm 17
-  fathom history rm 3 4 5";
+  fathom history rm 3 4 5
+  fathom history rm --older-than 90d --dry-run
+  fathom history rm --newest 100 --yes";
 
 /// Of `history import`.
 pub const IMPORT: &str = "\

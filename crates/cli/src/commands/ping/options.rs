@@ -133,7 +133,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
         let text = value.as_deref().unwrap_or_default();
         match *name {
             "time" => stamp = Some(if text.is_empty() { "%b %d %T" } else { text }.to_owned()),
-            "slo" => {
+            "expect" => {
                 for objective in text.split(',') {
                     settings.slo.push(LatencyObjective::parse(objective)?.text().to_owned());
                 }
@@ -413,7 +413,7 @@ const OWN: &[PingOption] = &[
     ours("buffered", "", "use the page cache instead of direct I/O"),
     ours("engine", "NAME", "I/O engine: io_uring, libaio, psync, ... [default: io_uring if direct]"),
     ours("schedule", "fixed", "issue requests at fixed times and measure latency from them"),
-    ours("slo", "P<TIME", "latency objective such as 'p99<5ms,max<1s'; exit 3 if missed"),
+    ours("expect", "P<TIME", "latency objective such as 'p99<5ms,max<1s'; exit 3 if missed"),
     ours("strict", "", "exit 4 if an objective is inconclusive and none is missed"),
     ours("timeout", "TIME", "count slower requests as timed out [default: 10s]"),
     ours("keep", "", "keep the run in the history; --history and FATHOM_HISTORY imply it"),
@@ -523,6 +523,8 @@ pub fn read_words(words: &[String], rows: &[PingOption]) -> Result<ParsedWords, 
 
 /// The row called `name`, or the only one whose name begins so.
 fn long(dashes: &str, name: &str, rows: &[PingOption]) -> Result<Option<PingOption>, String> {
+    // An older name.
+    let name = if name == "slo" { "expect" } else { name };
     if let Some(row) = rows.iter().find(|row| row.long == name) {
         return Ok(Some(*row));
     }
@@ -746,7 +748,7 @@ mod tests {
             ("--format yaml .", "unknown format 'yaml'"),
             ("--schedule fixed -i 0 .", "needs an interval"),
             ("--schedule slow .", "use fixed or waiting"),
-            ("--slo p99 .", "is not an objective"),
+            ("--expect p99 .", "is not an objective"),
             ("", "no destination"),
             ("a b", "more than one destination"),
         ] {
