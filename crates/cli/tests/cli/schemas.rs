@@ -67,8 +67,12 @@ impl Form {
     /// As a JSON Schema; what was never more than null is left open.
     fn schema(&self, is_map: bool) -> Map<String, Value> {
         let mut schema = Map::new();
-        let types: Vec<&String> =
-            self.types.iter().filter(|name| *name != "integer" || !self.types.contains("number")).collect();
+        let mut types = self.types.clone();
+        if types.contains("number") {
+            types.remove("integer");
+            types.insert("null".to_owned());
+        }
+        let types: Vec<&String> = types.iter().collect();
         match types.as_slice() {
             [only] if *only == "null" => return schema,
             [only] => schema.insert("type".to_owned(), json!(only)),
@@ -113,8 +117,10 @@ impl Form {
 
     /// Where `other` has what this has not, below `place`.
     fn growth(&self, other: &Form, place: &str) -> Vec<String> {
-        let is_known =
-            |name: &String| self.types.contains(name) || name == "integer" && self.types.contains("number");
+        // Any figure may be unknown, which is null.
+        let is_known = |name: &String| {
+            name == "null" || self.types.contains(name) || name == "integer" && self.types.contains("number")
+        };
         let mut all: Vec<String> = other
             .types
             .iter()
@@ -238,7 +244,7 @@ fn a_form_grows_by_what_is_new() {
     assert!(found.iter().all(|found| growth.contains(&found.as_str())), "{found:?}");
     form.join(new);
     let schema = Value::Object(form.schema(false));
-    assert_eq!(schema["properties"]["a"], json!({"type": "number"}));
+    assert_eq!(schema["properties"]["a"], json!({"type": ["null", "number"]}));
     assert_eq!(schema["properties"]["b"], json!({}));
     assert_eq!(schema["properties"]["c"]["items"]["required"], json!(["d"]));
     assert_eq!(
