@@ -92,7 +92,8 @@ impl ArrivalCounter {
 
     /// Whether it has to look at all requests once more, and is ready for it.
     pub fn looks_again(&mut self) -> bool {
-        if !self.clients.is_empty() {
+        // Where all together wait for one another, it does not matter which thread hands a request on.
+        if !self.clients.is_empty() || self.all.pace() == LoadPace::Closed {
             return false;
         }
         let mut requests = 0;

@@ -6,7 +6,8 @@
 //! number and is zero at the most that were ever outstanding: see [`Dependence`]. What comes by itself does neither.
 //!
 //! Where each request finds as many outstanding as all others do, the times from request to request of each client decide: see
-//! [`ChainCounter`].
+//! [`ChainCounter`]. Requests at equal distances may follow a clock of their own, or a device that completes at equal distances: see
+//! [`PhaseCounter`].
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -61,6 +62,8 @@ pub(crate) struct PaceCounter {
     last_ns: u64,
     outstanding: OutstandingCounter,
     chains: ChainCounter,
+    made: PhaseCounter,
+    completed: PhaseCounter,
 }
 
 impl PaceCounter {
@@ -82,10 +85,12 @@ impl PaceCounter {
             self.unclaimed.push(end.0);
             self.chains.pausing.push_back(end);
             self.outstanding.complete(end.0);
+            self.completed.push(end.0);
         }
         self.first_ns = self.first_ns.or(Some(at));
         self.last_ns = at;
         self.requests += 1;
+        self.made.push(at);
         let latest = self.unclaimed.pop();
         self.follows += u64::from(latest.is_some_and(|end| at - end <= FOLLOWS_NS));
         self.chains.push(at, self.ends.len());
@@ -109,6 +114,9 @@ impl PaceCounter {
         let by_outstanding = (!self.chains.is_serial()).then(|| self.outstanding.pace()).flatten();
         let hardly_follows = found < OPEN_TO * self.chains.chance();
         let follows = !is_chance && (found - chance) / (1.0 - chance).max(1e-9) >= CLOSED_FROM;
+        if !follows && self.made.is_clock_before(&self.completed) {
+            return LoadPace::Open;
+        }
         match by_outstanding {
             None if !follows => match self.chains.pace() {
                 // Requests at random would meet, or a client that is free make the next one immediately.
@@ -350,6 +358,82 @@ impl Dependence {
     }
 }
 
+/// Requests over which the phase of a clock is compared, and more over which it has to be the same.
+const NEAR: u64 = 16;
+const FAR: u64 = 256;
+/// Distances over the latter that are enough.
+const MIN_FAR: usize = 16;
+/// Over sixteen times as many, distances vary as much where a clock sets them, and four times as much where each begins anew: the limit
+/// lies between.
+const DIFFUSES: f64 = 2.0;
+/// Distances that are kept: the first ones.
+const MAX_PHASES: usize = 4096;
+/// A clock's distances vary by less than this share of them.
+const REGULAR: f64 = 0.25;
+/// By how much the phase of what follows varies more.
+const FOLLOWS_BY: f64 = 1.05;
+
+/// Looks at the times of events at equal distances: over many of them those of a clock vary no more than over a few, since each is late
+/// by itself; where each waits for the one before, delays add up. Of two that are in step, requests and completions, that which varies
+/// less leads.
+#[derive(Debug, Default)]
+struct PhaseCounter {
+    latest_ns: Option<u64>,
+    count: u64,
+    near_ns: Option<u64>,
+    far_ns: Option<u64>,
+    each: Moments,
+    near: Vec<u64>,
+    far: Vec<u64>,
+}
+
+impl PhaseCounter {
+    #[inline]
+    fn push(&mut self, at_ns: u64) {
+        let distance = self.latest_ns.replace(at_ns).map(|latest_ns| at_ns - latest_ns);
+        if distance.is_none_or(|distance| distance > LONGEST_PAUSE_NS) {
+            (self.count, self.near_ns, self.far_ns) = (0, None, None);
+        } else if let Some(distance) = distance {
+            self.each.record(distance);
+        }
+        if self.count.is_multiple_of(NEAR)
+            && let Some(since_ns) = self.near_ns.replace(at_ns)
+        {
+            keep(&mut self.near, at_ns - since_ns);
+        }
+        if self.count.is_multiple_of(FAR)
+            && let Some(since_ns) = self.far_ns.replace(at_ns)
+        {
+            keep(&mut self.far, at_ns - since_ns);
+        }
+        self.count += 1;
+    }
+
+    /// These events follow a clock, and `others`, which are in step with them, follow these.
+    fn is_clock_before(&self, others: &PhaseCounter) -> bool {
+        let (near, far) = (spread(&self.near), spread(&self.far));
+        let is_regular = self.each.stdev() < self.each.mean() * REGULAR && near > 0.0;
+        let leads = near * FOLLOWS_BY < spread(&others.near) && far < spread(&others.far) * DIFFUSES;
+        self.far.len() >= MIN_FAR && is_regular && far < near * DIFFUSES && leads
+    }
+}
+
+fn keep(distances: &mut Vec<u64>, distance: u64) {
+    if distances.len() < MAX_PHASES {
+        distances.push(distance);
+    }
+}
+
+/// The median distance from the median, ns: a pause of the host changes two of many.
+fn spread(distances: &[u64]) -> f64 {
+    let median = |mut values: Vec<u64>| {
+        values.sort_unstable();
+        values.get(values.len() / 2).copied().unwrap_or_default()
+    };
+    let middle = median(distances.to_vec());
+    median(distances.iter().map(|distance| distance.abs_diff(middle)).collect()) as f64
+}
+
 /// Of so many requests, at most one may meet another.
 const FEW: u64 = 1_000;
 /// So many would meet another by chance, at least.
@@ -569,6 +653,32 @@ mod tests {
         assert_eq!(pace(in_a_row(same, |_, latency| latency + 3_000_000)), LoadPace::Mixed);
         // So far apart that they would not meet either if they came at random: both readings remain.
         assert_eq!(pace(in_a_row(|_| 1_000, |_, latency| latency + 3_000_000)), LoadPace::Mixed);
+    }
+
+    #[test]
+    fn the_clock_of_requests_at_equal_distances_is_found() {
+        // Every 1.43 ms, late by up to 80 µs at times together with the completion, which takes 2 ms and up to 60 µs.
+        let late = |index: u64| (mixed(index) % 20_000) + if index.is_multiple_of(50) { 80_000 } else { 0 };
+        let clock = |index: u64| index * 1_428_571 + late(index);
+        let latency = |index: u64| 2_000_000 + mixed(index + 7) % 60_000;
+        assert_eq!(pace((0..8000).map(|index| (clock(index), latency(index)))), LoadPace::Open);
+        // Four clients that think 2 ms and up to 60 µs, on a volume that completes one each 1.85 ms: it is the clock.
+        let mut ready = [0_u64; 4];
+        let mut free = 0_u64;
+        let limited = (0..8000_u64).map(|index| {
+            let client = (0..4).min_by_key(|client| ready[*client]).unwrap();
+            let at = ready[client];
+            free = (free + 1_852_000).max(at + 1_000_000);
+            ready[client] = free + 2_000_000 + mixed(index) % 60_000;
+            (at, free - at)
+        });
+        assert_ne!(pace(limited.collect::<Vec<_>>()), LoadPace::Open);
+        // One client without a limit: delays add up.
+        let alone = in_a_row(
+            |index| 700_000 + mixed(index + 7) % 9_000,
+            |index, latency| latency + 800_000 + mixed(index) % 30_000,
+        );
+        assert_ne!(pace(alone), LoadPace::Open);
     }
 
     #[test]

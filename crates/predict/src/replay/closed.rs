@@ -20,6 +20,8 @@ const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
 const AHEAD: usize = 4_096;
 /// Completions that are remembered: a power of two.
 const REMEMBERED: usize = 1 << 17;
+/// Of so many requests, at most one meets another where a single client makes them.
+const SERIAL: u64 = 1_000;
 /// The end of a list of requests.
 const NONE: u32 = u32::MAX;
 
@@ -49,6 +51,8 @@ pub(super) struct ClosedLoop {
     pauses: Moments,
     /// How many paused at each request, in all.
     pausing: u64,
+    /// Requests of the recording that were made while another was outstanding.
+    meetings: u64,
     /// Request and its completion here, by the low bits of the request.
     ends: Vec<(u64, u64)>,
     /// What was read and not made, in places that are used again.
@@ -77,6 +81,7 @@ impl ClosedLoop {
             in_order: VecDeque::new(),
             pauses: Moments::default(),
             pausing: 0,
+            meetings: 0,
             ends: vec![(u64::MAX, 0); REMEMBERED],
             read_ahead: Vec::new(),
             free: NONE,
@@ -153,6 +158,13 @@ impl ClosedLoop {
     /// The completion that a request at `at` of the recording followed: one immediately before it, else one after which a client
     /// paused.
     fn claim(&mut self, at: u64) -> Option<(u64, u64)> {
+        if self.meetings <= 1 + self.next_id / SERIAL {
+            // One client, whose requests follow each other; a foreign request beside it is followed by nobody.
+            let latest = self.unclaimed.pop_back();
+            self.unclaimed.clear();
+            self.in_order.clear();
+            return latest;
+        }
         self.pausing += self.in_order.len() as u64;
         if let Some(end) = self.in_order.pop_front() {
             self.pauses.record((at - end).min(LONGEST_PAUSE_NS));
@@ -192,6 +204,7 @@ impl ClosedLoop {
             self.in_order.push_back(ended.0);
             self.latest = Some(ended);
         }
+        self.meetings += u64::from(!self.recorded.is_empty());
         let followed = self.claim(at).or(self.latest);
         for _ in 0..self.copies.next_count() {
             let id = self.next_id;

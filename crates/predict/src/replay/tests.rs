@@ -248,6 +248,17 @@ fn closed_loads_are_predicted_for_other_volumes() {
 }
 
 #[test]
+fn a_foreign_request_makes_no_second_client_of_one() {
+    let shape = Shape::Clients(1, 2e6);
+    let mut recorded = run(shape, &model(Limit::Rate(rate(10_000)), 300), 1, LENGTH);
+    let beside = ObservedRequest { at_ns: recorded[5].at_ns + 100_000, ..recorded[5] };
+    recorded.insert(6, beside);
+    let other = model(Limit::Rate(rate(10_000)), 5_000);
+    let found = figures(&predicted(&recorded, &other, ReplayPace::Closed));
+    check_figures("one client", found, recorded_figures(&run(shape, &other, 1, LENGTH)));
+}
+
+#[test]
 fn credits_last_as_long_as_in_the_run() {
     let recorded_on = model(Limit::Rate(rate(10_000)), 300);
     let recorded = run(Shape::Constant(2_000.0), &recorded_on, 3, LENGTH);
