@@ -207,11 +207,36 @@ pub fn set_volume_type(
     Ok(())
 }
 
-/// What the catalogue knows of the volume of a run.
+/// The label that has the price of the volume of a run: `12USD/month`.
+pub const PRICE_LABEL: &str = "price";
+
+/// Reads `12USD/month`.
+pub fn parse_price(text: &str) -> Option<(f64, String)> {
+    let amount = text.strip_suffix("/month")?.trim();
+    let end = amount.find(|sign: char| !(sign.is_ascii_digit() || sign == '.'))?;
+    let (number, currency) = (amount[..end].parse::<f64>().ok()?, amount[end..].trim());
+    let is_currency = !currency.is_empty() && currency.chars().all(|sign| sign.is_ascii_alphabetic());
+    (number.is_finite() && is_currency).then(|| (number, currency.to_owned()))
+}
+
+/// What the catalogue knows of the volume of a run, and its own price where it has one.
 ///
 /// # Errors
 /// The user's own volume types cannot be read.
 fn volume_facts(record: &RunRecord, types: &VolumeTypes) -> Result<VolumeFacts, AssessError> {
+    let stated = record.header.labels.get(PRICE_LABEL).and_then(|text| parse_price(text));
+    let facts = catalogue_facts(record, types)?;
+    let Some((per_month, currency)) = stated else { return Ok(facts) };
+    let source = format!("label {PRICE_LABEL}");
+    let price = Some(VolumePrice { per_month, currency, source, ..VolumePrice::default() });
+    Ok(VolumeFacts { price, ..facts })
+}
+
+/// What the catalogue knows of the volume of a run.
+///
+/// # Errors
+/// The user's own volume types cannot be read.
+fn catalogue_facts(record: &RunRecord, types: &VolumeTypes) -> Result<VolumeFacts, AssessError> {
     let catalog = types.catalogue()?;
     let header = &record.header;
     let Some(known) = KnownVolume::of(catalog, header) else {

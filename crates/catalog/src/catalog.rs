@@ -17,11 +17,18 @@ pub(crate) const FILES: &[(&str, &str)] = &[
     ("alibaba.toml", include_str!("../data/alibaba.toml")),
     ("aws.toml", include_str!("../data/aws.toml")),
     ("azure.toml", include_str!("../data/azure.toml")),
+    ("baidu.toml", include_str!("../data/baidu.toml")),
+    ("ctyun.toml", include_str!("../data/ctyun.toml")),
     ("digitalocean.toml", include_str!("../data/digitalocean.toml")),
     ("gcp.toml", include_str!("../data/gcp.toml")),
+    ("huawei.toml", include_str!("../data/huawei.toml")),
+    ("ibm.toml", include_str!("../data/ibm.toml")),
+    ("oci.toml", include_str!("../data/oci.toml")),
+    ("otc.toml", include_str!("../data/otc.toml")),
     ("others.toml", include_str!("../data/others.toml")),
     ("qingcloud.toml", include_str!("../data/qingcloud.toml")),
     ("tencent.toml", include_str!("../data/tencent.toml")),
+    ("yandex.toml", include_str!("../data/yandex.toml")),
 ];
 
 /// Most ids suggested for an unknown one.
@@ -188,14 +195,14 @@ mod tests {
                 panic!("{error}");
             }
         }
-        assert_eq!(Catalog::shipped().entries().count(), 54);
+        assert_eq!(Catalog::shipped().entries().count(), 111);
     }
 
     #[test]
     fn user_entries_extend_or_replace_built_in_ones() {
         let mine = Catalog::parse("mine.toml", GOOD).unwrap();
         let both = Catalog::shipped().clone().with(mine);
-        assert_eq!(both.entries().count(), 55);
+        assert_eq!(both.entries().count(), 112);
         let own = Catalog::parse("mine.toml", &GOOD.replace("volume.mine", "volume.aws-gp3")).unwrap();
         let both = Catalog::shipped().clone().with(own);
         assert_eq!(both.get("aws-gp3").map(CatalogEntry::provider), Some("Me"));

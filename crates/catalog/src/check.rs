@@ -5,8 +5,9 @@ use toml::Table;
 
 use crate::amount;
 use crate::entry::CatalogEntry;
+use crate::levels::iops_range;
 use crate::resolve::Parameters;
-use crate::wire::{BurstModel, IopsModel, Wire};
+use crate::wire::{BurstModel, IopsModel, ProvisionedStep, Wire};
 
 const MEDIA: [&str; 8] = ["hdd", "ssd", "nvme", "hybrid", "local", "local_ssd", "local_nvme", "unknown"];
 
@@ -102,6 +103,14 @@ fn tiers(wire: &Wire) -> Option<(&'static str, String)> {
         || !steps.map(|(above, _)| above).is_sorted_by(|one, next| one < next)
     {
         return Some(("throughput_by_size", "must rise in size, and be above 0".to_owned()));
+    }
+    let provisioned = &wire.iops_provisioned_by_size;
+    let is_range =
+        |step: &ProvisionedStep| step.from_gib > 0.0 && 0.0 < step.least && step.least <= step.most;
+    if !provisioned.iter().all(is_range)
+        || !provisioned.is_sorted_by(|one, next| one.from_gib < next.from_gib)
+    {
+        return Some(("iops_provisioned_by_size", "must rise in size, each with a range".to_owned()));
     }
     let is_bad_step = |step: &crate::wire::IopsStep| {
         step.above_iops < 0.0 || is_bad(Some(step.per_iops)) || is_bad(Some(step.throughput_max))
@@ -236,9 +245,7 @@ fn invalid_volumes(entry: &CatalogEntry) -> Option<(&'static str, String)> {
         let mut parameters = Parameters { size_bytes: Some(size_bytes), ..Parameters::default() };
         parameters.tier = wire.tiers.first().filter(|_| by_name).map(|tier| tier.name.clone());
         if wire.iops_model == IopsModel::Provisioned && wire.iops_per_provisioned_throughput.is_none() {
-            let least =
-                wire.iops_included.or(wire.iops_provisioned_min).map_or(1, |least| amount::of(least, 1));
-            parameters.iops = Some(least);
+            parameters.iops = Some(iops_range(wire, size_bytes).0);
         }
         if wire.throughput_provisioned_max.is_some() && wire.throughput_included.is_none() {
             let slope = (wire.throughput_provisioned_per_tib_min.unwrap_or_default(), amount::TIB);

@@ -104,7 +104,9 @@ impl CatalogEntry {
             iops: parameters.iops,
             bytes_per_second: parameters.bytes_per_second,
         };
-        let iops = if wire.iops_provisioned_max.is_some() && wire.iops_per_provisioned_throughput.is_none() {
+        let iops = if wire.iops_extra_max.is_some() {
+            levels::extra_iops(wire, wanted)? as f64
+        } else if wire.iops_provisioned_max.is_some() && wire.iops_per_provisioned_throughput.is_none() {
             let chosen = levels::of(wire, wanted)?.0.shared.unwrap_or(0) as f64;
             (chosen - wire.iops_included.unwrap_or(0.0)).max(0.0)
         } else {

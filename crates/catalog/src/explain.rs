@@ -60,12 +60,26 @@ fn iops_rule(wire: &Wire) -> Option<String> {
             let both = by_size("IOPS", wire.iops_per_gib, wire.iops_max);
             let read = by_size("Read IOPS", wire.iops_read_per_gib, wire.iops_read_max);
             let write = by_size("Write IOPS", wire.iops_write_per_gib, wire.iops_write_max);
-            let all: Vec<String> = [both, read, write].into_iter().flatten().collect();
+            let units = wire.allocation_unit_gib;
+            let units = units.map(|unit| format!("Only whole units of {} GiB count.", figure(unit)));
+            let extra = wire.iops_extra_max.map(|most| {
+                let from = wire.iops_extra_from_gib;
+                let from = from.map(|gib| format!(" from {} GiB on", figure(gib))).unwrap_or_default();
+                format!("Up to {} more can be bought{from}.", figure(most))
+            });
+            let all: Vec<String> = [both, read, write, units, extra].into_iter().flatten().collect();
             (!all.is_empty()).then(|| all.join(" "))
         }
         IopsModel::Provisioned => {
             if let Some(ratio) = wire.iops_per_provisioned_throughput {
                 return Some(format!("IOPS follow from the chosen bandwidth: {} per unit.", figure(ratio)));
+            }
+            if !wire.iops_provisioned_by_size.is_empty() {
+                let steps = wire.iops_provisioned_by_size.iter().map(|step| {
+                    let (from, range) = (figure(step.from_gib), [step.least, step.most].map(figure));
+                    format!("{} to {} from {from} GiB on", range[0], range[1])
+                });
+                return Some(format!("IOPS are chosen: {}.", steps.collect::<Vec<_>>().join(", ")));
             }
             let range = bounds(wire.iops_provisioned_min, wire.iops_provisioned_max);
             let ratio = wire.iops_provisioned_per_gib_max;
@@ -110,6 +124,13 @@ fn bandwidth_rule(wire: &Wire) -> Option<String> {
         });
         let text = steps.collect::<Vec<_>>().join(", ");
         return (last.throughput > 0.0).then(|| format!("Bandwidth is {text}."));
+    }
+    if let (Some(read), Some(write)) = (wire.throughput_read_per_gib, wire.throughput_write_per_gib) {
+        let (read, write) = (figure(read), figure(write));
+        let most = bounds(None, wire.throughput_max);
+        return Some(format!(
+            "Bandwidth follows from the size: {read} {unit} per GiB for reads, {write} for writes{most}."
+        ));
     }
     let each = [("reads", wire.throughput_read_max), ("writes", wire.throughput_write_max)];
     let each: Vec<String> = each

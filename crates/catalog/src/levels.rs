@@ -34,6 +34,7 @@ pub(crate) struct Wanted<'a> {
 /// IOPS and bytes per second, or the reason why there are none.
 pub(crate) fn of(wire: &Wire, wanted: Wanted<'_>) -> Result<(Directions, Directions), String> {
     let unit = wire.unit_bytes();
+    let wanted = Wanted { size_bytes: rated_bytes(wire, wanted.size_bytes), ..wanted };
     if let Some(per_throughput) = wire.iops_per_provisioned_throughput {
         if wanted.iops.is_some() {
             return Err("its IOPS follow from its bandwidth: omit the IOPS".to_owned());
@@ -46,23 +47,52 @@ pub(crate) fn of(wire: &Wire, wanted: Wanted<'_>) -> Result<(Directions, Directi
     let iops = iops(wire, wanted)?;
     let chosen = iops.shared.unwrap_or_default();
     let mut bytes = throughput(wire, wanted, unit, chosen)?;
+    if let (Some(per_iops), Some(level)) = (wire.throughput_per_extra_iops, &mut bytes.shared) {
+        let more = amount::of(per_iops, extra_iops(wire, wanted)?.saturating_mul(unit));
+        let most = wire.throughput_total_max.map_or(u64::MAX, |most| amount::of(most, unit));
+        *level = level.saturating_add(more).min(most.max(*level));
+    }
     if wire.throughput_shared_read_write == Some(false) {
         bytes = bytes.apart();
     }
     Ok((iops, bytes))
 }
 
+/// The size that counts: whole allocation units, and at least one.
+pub(crate) fn rated_bytes(wire: &Wire, size_bytes: u64) -> u64 {
+    match wire.allocation_unit_gib.map(amount::gib) {
+        Some(unit) if unit > 0 => (size_bytes / unit).max(1).saturating_mul(unit),
+        _ => size_bytes,
+    }
+}
+
 fn iops(wire: &Wire, wanted: Wanted<'_>) -> Result<Directions, String> {
     if wire.iops_model == IopsModel::Provisioned {
         return provisioned_iops(wire, wanted).map(|iops| Directions::shared(Some(iops)));
     }
-    if wanted.iops.is_some() {
-        return Err("its IOPS cannot be chosen: omit them".to_owned());
+    let base = baseline_iops(wire, wanted);
+    match wanted.iops {
+        Some(_) if wire.iops_extra_max.is_some() => {
+            let (least, most) = iops_range(wire, wanted.size_bytes);
+            Ok(Directions::shared(Some(choose("IOPS", wanted.iops, least, most, 1)?)))
+        }
+        Some(_) => Err("its IOPS cannot be chosen: omit them".to_owned()),
+        None => Ok(base),
     }
+}
+
+/// IOPS that were bought beyond the baseline.
+pub(crate) fn extra_iops(wire: &Wire, wanted: Wanted<'_>) -> Result<u64, String> {
+    let base = baseline_iops(wire, wanted).shared.unwrap_or_default();
+    Ok(iops(wire, wanted)?.shared.unwrap_or_default().saturating_sub(base))
+}
+
+/// The IOPS of a size or tier.
+fn baseline_iops(wire: &Wire, wanted: Wanted<'_>) -> Directions {
     let whole = |figure: Option<f64>| figure.map(|figure| amount::of(figure, 1));
     if let Some(tier) = wanted.tier {
         let (read, write) = (whole(tier.read_iops), whole(tier.write_iops));
-        return Ok(Directions { shared: whole(tier.iops), read, write });
+        return Directions { shared: whole(tier.iops), read, write };
     }
     let clamped = |per_gib: f64, most: Option<f64>| {
         let intercept = wire.iops_intercept.unwrap_or_default();
@@ -75,8 +105,8 @@ fn iops(wire: &Wire, wanted: Wanted<'_>) -> Result<Directions, String> {
         write: wire.iops_write_per_gib.map(|per_gib| clamped(per_gib, wire.iops_write_max)),
     };
     match directions == Directions::default() {
-        true => Ok(Directions::shared(whole(wire.iops_max))),
-        false => Ok(directions),
+        true => Directions::shared(whole(wire.iops_max)),
+        false => directions,
     }
 }
 
@@ -89,12 +119,26 @@ fn provisioned_iops(wire: &Wire, wanted: Wanted<'_>) -> Result<u64, String> {
 
 /// The range of IOPS to choose from, at a size.
 pub(crate) fn iops_range(wire: &Wire, size_bytes: u64) -> (u64, u64) {
+    let size_bytes = rated_bytes(wire, size_bytes);
     let whole = |figure: Option<f64>| figure.map(|figure| amount::of(figure, 1));
+    let by_size = |ratio: Option<f64>| ratio.map(|ratio| amount::linear(0.0, (ratio, GIB), size_bytes, 1));
+    if let Some(extra) = whole(wire.iops_extra_max) {
+        let wanted = Wanted { size_bytes, tier: None, iops: None, bytes_per_second: None };
+        let base = baseline_iops(wire, wanted).shared.unwrap_or_default();
+        let is_sold = wire.iops_extra_from_gib.is_none_or(|least| size_bytes >= amount::gib(least));
+        let totals = [whole(wire.iops_total_max), by_size(wire.iops_total_per_gib_max)];
+        let most = totals.into_iter().flatten().fold(base.saturating_add(extra), u64::min);
+        return (base, if is_sold { most.max(base) } else { base });
+    }
+    let mut steps = wire.iops_provisioned_by_size.iter();
+    if let Some(step) = steps.rfind(|step| size_bytes >= amount::gib(step.from_gib)) {
+        return (amount::of(step.least, 1), amount::of(step.most, 1));
+    }
     let included = whole(wire.iops_included);
     let least = whole(wire.iops_provisioned_min).or(included).unwrap_or(1);
-    let by_size =
-        wire.iops_provisioned_per_gib_max.map(|ratio| amount::linear(0.0, (ratio, GIB), size_bytes, 1));
-    let most = whole(wire.iops_provisioned_max).unwrap_or(u64::MAX).min(by_size.unwrap_or(u64::MAX));
+    let least = least.max(by_size(wire.iops_provisioned_per_gib_min).unwrap_or(0));
+    let most = by_size(wire.iops_provisioned_per_gib_max).unwrap_or(u64::MAX);
+    let most = most.min(whole(wire.iops_provisioned_max).unwrap_or(u64::MAX));
     (least, most.max(included.unwrap_or(0)))
 }
 
@@ -121,6 +165,15 @@ fn throughput(wire: &Wire, wanted: Wanted<'_>, unit: u64, iops: u64) -> Result<D
     let clamp = |level: u64, most: Option<f64>| {
         level.max(bytes(wire.throughput_min).unwrap_or(0)).min(bytes(most).unwrap_or(u64::MAX))
     };
+    if let (Some(read), Some(write)) = (wire.throughput_read_per_gib, wire.throughput_write_per_gib) {
+        let of = |slope: f64, most: Option<f64>| {
+            let intercept = wire.throughput_intercept.unwrap_or_default();
+            let level = amount::linear(intercept, (slope, GIB), wanted.size_bytes, unit);
+            Some(clamp(level, most.or(wire.throughput_max)))
+        };
+        let (read, write) = (of(read, wire.throughput_read_max), of(write, wire.throughput_write_max));
+        return Ok(Directions { shared: None, read, write });
+    }
     let per_gib = wire.throughput_per_gib.map(|figure| (figure, GIB));
     let slope = per_gib.or(wire.throughput_per_tib.map(|figure| (figure, TIB)));
     let linear = slope.map(|slope| {
@@ -177,9 +230,10 @@ pub(crate) fn chooses_bytes(wire: &Wire) -> bool {
         || wire.throughput_by_iops.is_empty() && wire.throughput_provisioned_max.is_some()
 }
 
-/// True if IOPS are provisioned.
+/// True if IOPS are provisioned, or bought beyond the baseline.
 pub(crate) fn chooses_iops(wire: &Wire) -> bool {
-    wire.iops_model == IopsModel::Provisioned && wire.iops_per_provisioned_throughput.is_none()
+    let is_provisioned = wire.iops_model == IopsModel::Provisioned;
+    is_provisioned && wire.iops_per_provisioned_throughput.is_none() || wire.iops_extra_max.is_some()
 }
 
 /// `chosen` if it is in the range; the message is in `unit`s.

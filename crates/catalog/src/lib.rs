@@ -11,6 +11,7 @@ mod catalog;
 mod check;
 mod cost;
 mod custom;
+mod difference;
 mod entry;
 mod explain;
 mod host_cache;
@@ -32,6 +33,7 @@ mod wire;
 
 pub use catalog::{Catalog, CatalogError};
 pub use cost::MonthlyUse;
+pub use difference::{CatalogChange, WrittenTypes};
 pub use entry::{CatalogEntry, Confidence, Lifecycle};
 pub use host_cache::{CachingMode, HostCaching};
 pub use imported_prices::ImportedPrices;

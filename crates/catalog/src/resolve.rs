@@ -138,6 +138,13 @@ impl CatalogEntry {
         let wanted =
             Wanted { size_bytes, tier, iops: parameters.iops, bytes_per_second: parameters.bytes_per_second };
         let (mut ios, mut bytes) = levels::of(wire, wanted)?;
+        if let Some(unit) = wire.allocation_unit_gib
+            && levels::rated_bytes(wire, size_bytes) != size_bytes
+        {
+            assumptions.push(format!(
+                "its rates rise by whole units of {unit} GiB: a part of a unit is assumed to add nothing"
+            ));
+        }
         match wire.limits_shared_read_write {
             SharedBudget::Known(true) if ios.read.is_some() || ios.write.is_some() => assumptions.push(
                 "reads and writes share its limits by a rule that is not published: each has its own limit, and a mix \

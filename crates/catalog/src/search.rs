@@ -502,7 +502,11 @@ impl CatalogEntry {
         let is_sized = self.wire.iops_model == IopsModel::TieredBySize;
         let tiers = self.wire.tiers.iter().filter(|_| is_sized).filter_map(|tier| tier.size_gib);
         let tiers = tiers.flat_map(|gib| [gib as u64, gib as u64 + 1]);
-        let mut points: Vec<u64> = turns.chain(tiers).chain([*sizes.start(), *sizes.end()]).collect();
+        let steps = self.wire.iops_provisioned_by_size.iter();
+        let steps = steps.map(|step| step.from_gib).chain(self.wire.iops_extra_from_gib);
+        let steps = steps.flat_map(|gib| [(gib as u64).saturating_sub(1), gib.ceil() as u64]);
+        let mut points: Vec<u64> =
+            turns.chain(tiers).chain(steps).chain([*sizes.start(), *sizes.end()]).collect();
         points.retain(|size| sizes.contains(size));
         points.sort_unstable();
         points.dedup();

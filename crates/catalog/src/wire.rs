@@ -130,6 +130,15 @@ pub(crate) struct IopsStep {
     pub(crate) throughput_max: f64,
 }
 
+/// The IOPS to choose from for volumes of a size and above.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProvisionedStep {
+    pub(crate) from_gib: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+}
+
 /// An entry. Throughputs are in `throughput_unit`, sizes in GiB.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -157,6 +166,7 @@ pub(crate) struct Wire {
 
     pub(crate) size_min_gib: Option<f64>,
     pub(crate) size_max_gib: Option<f64>,
+    pub(crate) allocation_unit_gib: Option<f64>,
     pub(crate) limits_shared_read_write: SharedBudget,
     pub(crate) throughput_shared_read_write: Option<bool>,
 
@@ -172,14 +182,23 @@ pub(crate) struct Wire {
     pub(crate) iops_included: Option<f64>,
     pub(crate) iops_provisioned_min: Option<f64>,
     pub(crate) iops_provisioned_max: Option<f64>,
+    pub(crate) iops_provisioned_per_gib_min: Option<f64>,
     pub(crate) iops_provisioned_per_gib_max: Option<f64>,
+    #[serde(default)]
+    pub(crate) iops_provisioned_by_size: Vec<ProvisionedStep>,
     pub(crate) iops_per_provisioned_throughput: Option<f64>,
+    pub(crate) iops_extra_max: Option<f64>,
+    pub(crate) iops_extra_from_gib: Option<f64>,
+    pub(crate) iops_total_max: Option<f64>,
+    pub(crate) iops_total_per_gib_max: Option<f64>,
     #[serde(default)]
     pub(crate) tiers: Vec<Tier>,
 
     pub(crate) throughput_unit: Option<ThroughputUnit>,
     pub(crate) throughput_intercept: Option<f64>,
     pub(crate) throughput_per_gib: Option<f64>,
+    pub(crate) throughput_read_per_gib: Option<f64>,
+    pub(crate) throughput_write_per_gib: Option<f64>,
     pub(crate) throughput_per_tib: Option<f64>,
     pub(crate) throughput_min: Option<f64>,
     pub(crate) throughput_max: Option<f64>,
@@ -192,6 +211,8 @@ pub(crate) struct Wire {
     pub(crate) throughput_provisioned_per_tib_max: Option<f64>,
     pub(crate) throughput_per_provisioned_iops_min: Option<f64>,
     pub(crate) throughput_per_provisioned_iops_max: Option<f64>,
+    pub(crate) throughput_per_extra_iops: Option<f64>,
+    pub(crate) throughput_total_max: Option<f64>,
     #[serde(default)]
     pub(crate) throughput_by_size: Vec<SizeStep>,
     #[serde(default)]

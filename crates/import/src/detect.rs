@@ -3,7 +3,7 @@
 use fathom_record::ImportFormat;
 
 use crate::text::SourceText;
-use crate::{bench_json, fio_terse, fio_text, ioping, table};
+use crate::{bench_json, fio_terse, fio_text, ioping, page_table, table, tools};
 
 /// The format of a text; `None` where it is none that is known. Of several in one text, the one with the most exact figures.
 pub fn detect(text: &str) -> Option<ImportFormat> {
@@ -35,5 +35,11 @@ pub fn detect(text: &str) -> Option<ImportFormat> {
     if source.as_str().lines().any(ioping::text::is_ioping_line) {
         return Some(ImportFormat::IopingText);
     }
-    fio_text::is_fio_text(&source).then_some(ImportFormat::FioText)
+    if fio_text::is_fio_text(&source) {
+        return Some(ImportFormat::FioText);
+    }
+    if !tools::read(&source).is_empty() {
+        return Some(ImportFormat::Program);
+    }
+    (!page_table::read(&source).is_empty()).then_some(ImportFormat::Table)
 }

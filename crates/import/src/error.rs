@@ -30,8 +30,8 @@ impl ImportError {
         ImportError::new(
             u64::from(!text.trim().is_empty()),
             problem,
-            "import fathom records, fio's JSON, terse or text, ioping's output, or a table with the columns \
-             test,metric,value,unit",
+            "import fathom records, the output of fio, ioping, dd, sysbench, a disk tester or iostat, or a page with tables \
+             whose heads name units",
         )
     }
 }

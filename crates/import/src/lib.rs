@@ -1,5 +1,5 @@
-//! Records from the output of other programs: fio's JSON, terse and text, ioping's text, raw lines and JSON, and tables of figures
-//! in CSV or TOML.
+//! Records from the output of other programs: of fio and ioping in any format, of dd, sysbench, disk testers and iostat as text, and
+//! tables of figures; alone, or several in the text of a page.
 //!
 //! Reads what is there, with the resolution of the text, and lists what is missing. A unit is never guessed, and whether figures
 //! contradict one another is not decided here.
@@ -18,9 +18,12 @@ mod json;
 mod load;
 mod number;
 mod page;
+mod page_table;
 mod report;
+mod statement;
 mod table;
 mod text;
+mod tools;
 
 pub use detect::detect;
 pub use error::ImportError;

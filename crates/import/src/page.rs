@@ -1,12 +1,14 @@
 //! A text with any number of outputs of fio and ioping, as a page or the log of several runs has them: each is read by itself, in
 //! its format, and they stay in their order.
 
+use std::collections::BTreeMap;
+
 use fathom_record::ImportFormat;
 use fathom_record::import::{Figure, FigureNumber, ImportedTest};
 
-use crate::report::SourceReport;
+use crate::report::{SourceReport, SourceTest};
 use crate::text::SourceText;
-use crate::{ImportError, fio_json, fio_terse, fio_text, ioping, json};
+use crate::{ImportError, fio_json, fio_terse, fio_text, ioping, json, load, page_table, statement, tools};
 
 /// Reads every output of a text.
 ///
@@ -16,14 +18,17 @@ pub(crate) fn read(text: &str) -> Result<(ImportFormat, SourceReport), ImportErr
     let mut page = Page::default();
     let rest = page.take_documents(text);
     let rest = page.take_terse(rest);
-    page.take_text(&SourceText::new(&rest));
+    let source = SourceText::new(&rest);
+    page.take_text(&source);
+    page.outputs.sort_by_key(|output| output.report.line());
+    statement::tie(&source, &mut page.outputs);
     page.report(text)
 }
 
 /// One output.
-struct Output {
+pub(crate) struct Output {
     format: ImportFormat,
-    report: SourceReport,
+    pub report: SourceReport,
 }
 
 #[derive(Default)]
@@ -121,20 +126,28 @@ impl Page {
             }
         }
         let source = source.without(ioping::text::is_ioping_line);
+        for output in tools::read(&source) {
+            self.add(ImportFormat::Program, Ok(output));
+        }
+        for table in page_table::read(&source) {
+            self.add(ImportFormat::Table, Ok(table));
+        }
         if !fio_text::is_fio_text(&source) {
             return;
         }
         match fio_text::read(&source) {
             Ok(found) => {
                 found.earlier.into_iter().for_each(|line| self.leave_out(line));
-                found.outputs.into_iter().for_each(|report| self.add(ImportFormat::FioText, Ok(report)));
+                for mut report in found.outputs {
+                    add_command_line(&source, &mut report);
+                    self.add(ImportFormat::FioText, Ok(report));
+                }
             }
             Err(error) => self.add(ImportFormat::FioText, Err(error)),
         }
     }
 
     fn report(mut self, text: &str) -> Result<(ImportFormat, SourceReport), ImportError> {
-        self.outputs.sort_by_key(|output| output.report.line());
         self.drop_repeated();
         let Some(first) = self.outputs.first() else {
             return Err(self.broken.unwrap_or_else(|| ImportError::unknown(text)));
@@ -178,6 +191,52 @@ impl Page {
                 }
                 None => at += 1,
             }
+        }
+    }
+}
+
+/// Lines above an output in which its command line is looked for.
+const MAX_ABOVE: usize = 14;
+
+/// Completes the loads of an output of fio by the options of the command line above it, where that names the same test.
+fn add_command_line(source: &SourceText, report: &mut SourceReport) {
+    let lines: Vec<&str> = source.as_str().split('\n').take(report.line() as usize).collect();
+    let above = lines.len().saturating_sub(MAX_ABOVE);
+    let begins = |line: &&str| {
+        line.split_whitespace().any(|word| word == "fio" || word.ends_with("/fio")) && line.contains('=')
+    };
+    let Some(at) = lines[above..].iter().rposition(begins).map(|at| above + at) else { return };
+    let continues = lines[at..].iter().take_while(|line| line.trim_end().ends_with('\\')).count();
+    let command = lines[at..lines.len().min(at + continues + 1)].join(" ");
+    let words = command.split_whitespace().skip_while(|word| !word.ends_with("fio"));
+    let options = words.filter_map(|word| {
+        let option = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        Some((name.to_owned(), value.trim_matches(['"', '\'']).to_owned()))
+    });
+    let names = command.matches("-name=").count();
+    let options: BTreeMap<String, String> = options.collect();
+    let Some(name) = options.get("name").filter(|_| names == 1) else { return };
+    // A page may put a word of its own in front of the output.
+    let is_same = |test: &&mut SourceTest| {
+        test.name == *name || test.name.strip_prefix("Output") == Some(name.as_str())
+    };
+    for test in report.tests.iter_mut().filter(is_same) {
+        test.name.clone_from(name);
+        let given = load::of_options(options.clone());
+        let load = &mut test.imported.load;
+        load.direct = load.direct.or(given.direct);
+        load.read_percent = load.read_percent.or(given.read_percent);
+        load.size_bytes = load.size_bytes.or(given.size_bytes);
+        load.runtime_ns = load.runtime_ns.or(given.runtime_ns);
+        load.target = load.target.take().or(given.target);
+        load.rw = load.rw.take().or(given.rw);
+        load.engine = load.engine.take().or(given.engine);
+        if load.sync.is_empty() {
+            load.sync = given.sync;
+        }
+        for (name, value) in given.options {
+            load.options.entry(name).or_insert(value);
         }
     }
 }

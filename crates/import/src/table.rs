@@ -32,14 +32,14 @@ const ABSENT: &[(&str, MissingReason)] = &[
 
 /// One row, with the line it stands on.
 #[derive(Default)]
-struct TableRow {
-    line: u64,
-    test: String,
-    metric: String,
-    value: String,
-    unit: String,
+pub(crate) struct TableRow {
+    pub line: u64,
+    pub test: String,
+    pub metric: String,
+    pub value: String,
+    pub unit: String,
     /// Every other column.
-    options: BTreeMap<String, String>,
+    pub options: BTreeMap<String, String>,
 }
 
 /// True where a text begins with the head of such a table.
@@ -157,7 +157,11 @@ impl TableRow {
     }
 }
 
-fn report(rows: Vec<TableRow>, common: &BTreeMap<String, String>) -> Result<SourceReport, ImportError> {
+/// The tests that rows tell of; `common` are the options of all of them.
+pub(crate) fn report(
+    rows: Vec<TableRow>,
+    common: &BTreeMap<String, String>,
+) -> Result<SourceReport, ImportError> {
     let mut report = SourceReport::default();
     let rows = || rows.iter().filter(|row| !(row.metric.is_empty() && row.value.is_empty()));
     for row in rows() {

@@ -81,7 +81,7 @@ fn plain(text: &str) -> String {
             // A line of progress ends in a carriage return alone.
             '\r' if characters.peek() == Some(&'\n') => {}
             '\r' => out.push(' '),
-            '\n' => out.push('\n'),
+            '\n' | '\t' => out.push(character),
             '\u{00ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' => {}
             '\u{2028}' | '\u{2029}' | '\u{0085}' => out.push(' '),
             '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}' => out.push('-'),

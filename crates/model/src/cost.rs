@@ -54,13 +54,18 @@ impl Price {
 /// What is said of stale prices.
 pub const STALE: &str = "over 12 months old";
 
-/// Whether a date, or one of several (`2026 (tiers), 2024-07-01 (I/Os)`), ended more than 12 months before `today`. A month or a year
-/// counts by its last day, a range (`2017..2018`) by its end; what is no date is not stale.
+/// Whether a date, or one of several, ended more than 12 months before `today`.
 fn is_stale(dates: &str, today: &str) -> bool {
     let year_before = |today: &str| {
         let (year, day) = today.split_once('-')?;
         Some(format!("{:04}-{day}", year.parse::<u32>().ok()?.checked_sub(1)?))
     };
+    year_before(today).is_some_and(|limit| ended_before(dates, &limit))
+}
+
+/// Whether a date, or one of several (`2026 (tiers), 2024-07-01 (I/Os)`), ended before a day (`2026-11-23`). A month or a year counts by
+/// its last day, a range (`2017..2018`) by its end; what is no date did not.
+pub fn ended_before(dates: &str, limit: &str) -> bool {
     let last_day = |date: &str| {
         let date = date.trim().split(' ').next().unwrap_or_default();
         let date = date.rsplit("..").next().unwrap_or_default();
@@ -68,8 +73,7 @@ fn is_stale(dates: &str, today: &str) -> bool {
         // No month has a later day.
         is_date.then(|| format!("{date}{}", "0000-12-31".get(date.len()..).unwrap_or_default()))
     };
-    let Some(limit) = year_before(today) else { return false };
-    dates.split(',').filter_map(last_day).any(|day| day < limit)
+    dates.split(',').filter_map(last_day).any(|day| day.as_str() < limit)
 }
 
 /// The monthly price of a volume of one tier.

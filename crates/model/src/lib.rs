@@ -17,7 +17,7 @@ pub mod text;
 pub mod units;
 
 pub use block_size::{BlockRange, BlockSize, BlockSplit};
-pub use cost::{CostPart, IopsPrice, MonthlyCost, Price, PriceConfidence, STALE, TierPrice};
+pub use cost::{CostPart, IopsPrice, MonthlyCost, Price, PriceConfidence, STALE, TierPrice, ended_before};
 pub use limit_unit::LimitUnit;
 pub use op::{Op, Request};
 pub use option_row::{EngineOption, OptionValueKind};

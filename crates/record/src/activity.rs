@@ -120,6 +120,12 @@ pub enum ImportFormat {
     /// The same in TOML.
     #[serde(rename = "toml")]
     Toml,
+    /// What dd, sysbench, a disk tester or iostat print.
+    #[serde(rename = "program")]
+    Program,
+    /// Tables of a page.
+    #[serde(rename = "table")]
+    Table,
     /// Outputs of several formats in one text.
     #[serde(rename = "page")]
     Page,
@@ -236,6 +242,8 @@ impl ImportFormat {
             ImportFormat::IopingJson => "ioping JSON",
             ImportFormat::Csv => "CSV",
             ImportFormat::Toml => "TOML",
+            ImportFormat::Program => "output of other programs",
+            ImportFormat::Table => "tables of a page",
             ImportFormat::Page => "outputs of several formats",
         }
     }

@@ -6,3 +6,4 @@ pub mod json;
 pub mod list;
 pub mod published;
 pub mod show;
+pub mod upkeep;

@@ -6,6 +6,7 @@ pub mod json;
 pub mod junit;
 mod matrix;
 mod surfaces;
+mod value;
 mod view;
 
 pub use charts::{ChartKind, chart, plots};

@@ -297,6 +297,9 @@ fn contradicted_statements(run: &RunTest) -> Vec<(ContradictionKind, String)> {
     stated.filter_map(|stated| Some((ContradictionKind::Stated, contradicted(run, stated)?))).collect()
 }
 
+/// A whole number from here on that is stated with all its digits was copied, not rounded.
+const FULL_DIGITS: f64 = 10_000.0;
+
 fn contradicted(run: &RunTest, stated: &StatedFigure) -> Option<String> {
     let metric = Metric::parse(&stated.figure);
     let measured = measured(run, metric, &stated.figure)?;
@@ -304,7 +307,9 @@ fn contradicted(run: &RunTest, stated: &StatedFigure) -> Option<String> {
         return None;
     }
     let factor = measured.value / stated.value.value;
-    if factor.ln().abs() <= ROUNDING {
+    // A rounded statement is right; one with all its digits was to be the same.
+    let has_all_digits = stated.value.resolution <= measured.resolution && measured.value >= FULL_DIGITS;
+    if factor.ln().abs() <= ROUNDING && !has_all_digits {
         return None;
     }
     let apart = factor.max(1.0 / factor);

@@ -40,6 +40,8 @@ pub struct VolumeSummary {
     pub price: Option<VolumePrice>,
     /// The price of 1,000 sustained IOPS per month.
     pub price_per_1000_iops: Option<f64>,
+    /// Its range by the interval of the rate, where that has one.
+    pub price_per_1000_iops_interval: Option<[f64; 2]>,
     /// The price of 100 MiB/s of sustained bandwidth per month.
     pub price_per_100_mib: Option<f64>,
 }
@@ -126,6 +128,11 @@ fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSum
         let whole = price.as_ref().filter(|price| price.excluded.is_empty())?;
         Some(whole.per_month / (amount.filter(|amount| *amount > 0.0)? / unit))
     };
+    let price_per_1000_iops = per(sustained_iops, 1000.0);
+    // After a burst the rate is that of a rule, which has no interval.
+    let is_measured = |held: &&Held<'_>| held.run.duration.label != Lasting::Burst;
+    let fraction = most_iops.filter(is_measured).and_then(|held| held.run.within_fraction);
+    let interval = price_per_1000_iops.zip(fraction.filter(|fraction| *fraction < 1.0));
     VolumeSummary {
         source: LABELS[at],
         name: source.name.clone(),
@@ -139,7 +146,8 @@ fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSum
         sustained_bytes_per_second: sustained_bytes,
         limited_by,
         burst: bursts.max_by(|one, other| one.iops.total_cmp(&other.iops)),
-        price_per_1000_iops: per(sustained_iops, 1000.0),
+        price_per_1000_iops,
+        price_per_1000_iops_interval: interval.map(|(per, half)| [per / (1.0 + half), per / (1.0 - half)]),
         price_per_100_mib: per(sustained_bytes, 100.0 * 1024.0 * 1024.0),
         price,
     }

@@ -170,7 +170,7 @@ fn provisioned_volumes() {
         ("aws-io2-block-express", with(1000, Some(16_000), None), ("16000", "4000")),
         ("gcp-hyperdisk-balanced", with(100, None, None), ("3000", "140")),
         ("gcp-hyperdisk-extreme", with(100, Some(10_000), None), ("10000", "2500")),
-        ("gcp-hyperdisk-extreme", with(100, Some(350_000), None), ("350000", "5000")),
+        ("gcp-hyperdisk-extreme", with(300, Some(350_000), None), ("350000", "5000")),
         ("gcp-hyperdisk-throughput", with(4096, None, Some(180)), ("720", "180")),
     ] {
         check(id, &parameters, MIB, expected);

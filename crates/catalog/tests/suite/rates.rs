@@ -66,3 +66,39 @@ fn each_limit_with_credits_leaves_a_rate_of_its_own() {
     // P4: 120 IOPS, and 25 MB/s.
     check("azure-premium-ssd", 32, 62.5, &[120.0, 25e6 / 64_000.0]);
 }
+
+#[test]
+fn whole_units_count_each_direction_has_its_slope_and_iops_are_bought_within_bounds() {
+    let of = |read_fraction: f64, kib: f64| OfferedLoad {
+        read_fraction: Some(read_fraction),
+        ..OfferedLoad::of(kib * KIB, false)
+    };
+    // Units of 93 GiB with 28,000 reads, 5,600 writes, 110 and 82 MiB/s each: 200 GiB are two.
+    check("yandex-network-ssd-nonreplicated", 200, of(1.0, 4.0), 56_000.0, None);
+    check("yandex-network-ssd-nonreplicated", 200, of(0.0, 4.0), 11_200.0, None);
+    check("yandex-network-ssd-nonreplicated", 93, of(1.0, 1024.0), 110.0, None);
+    check("yandex-network-ssd-nonreplicated", 93, of(0.0, 1024.0), 82.0, None);
+    check("yandex-network-ssd", 40, of(1.0, 4.0), 1000.0, None);
+
+    let bought = |id: &str, gib: u64, iops: u64| {
+        let parameters =
+            Parameters { size_bytes: Some(gib << 30), iops: Some(iops), ..Parameters::default() };
+        let resolved = Catalog::shipped().get(id).unwrap().resolve(&parameters);
+        resolved.map(|found| {
+            let rate = |kib: f64| reach(&found.model, &of(1.0, kib)).iops.unwrap().round();
+            (rate(4.0), rate(1024.0))
+        })
+    };
+    // 6,800 by the size and 13,200 more, each with 16 kB/s: 170 + 211.2 MB/s.
+    assert_eq!(bought("alibaba-essd-autopl", 100, 20_000), Ok((20_000.0, 364.0)));
+    assert_eq!(bought("alibaba-essd-autopl", 100, 56_800).map(|found| found.0), Ok(56_800.0));
+    assert!(
+        bought("alibaba-essd-autopl", 100, 56_801).unwrap_err().reason.contains("between 6800 and 56800")
+    );
+    assert!(bought("alibaba-essd-autopl", 3, 4_000).is_err(), "sold from 4 GiB on");
+    // Ranges by size.
+    assert_eq!(bought("ibm-vpc-custom", 99, 4_000).map(|found| found.0), Ok(4_000.0));
+    assert!(bought("ibm-vpc-custom", 99, 4_001).unwrap_err().reason.contains("between 100 and 4000"));
+    assert!(bought("ibm-vpc-custom", 12_000, 999).unwrap_err().reason.contains("between 1000 and 48000"));
+    assert!(bought("gcp-hyperdisk-extreme", 1_000, 1_999).unwrap_err().reason.contains("between 2000"));
+}

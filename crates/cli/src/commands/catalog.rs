@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use fathom_analysis::criterion::LatencyObjective;
@@ -11,19 +11,24 @@ use fathom_assess::published::{compare, runs_of};
 use fathom_assess::{PriceStore, VolumeTypes, price_list, read_catalogue, today};
 use fathom_catalog::{
     Catalog, CatalogEntry, Instance, Instances, Lifecycle, ModelRefusal, Parameters, SearchScope, Sheet,
+    WrittenTypes,
 };
-use fathom_model::Price;
+use fathom_model::ended_before;
 use fathom_model::units::{UnitSystem, parse_bytes, parse_capacity};
+use fathom_model::{Nanos, Price};
 use fathom_report::TextWriter;
 use fathom_report::catalog::show::price_text;
 use fathom_report::catalog::{
     fit as catalog_fit, instances as catalog_instances, json as catalog_json, list as catalog_list,
-    published as catalog_published, show as catalog_show,
+    published as catalog_published, show as catalog_show, upkeep,
 };
 use fathom_report::view::View;
+use jiff::Span;
+use jiff::civil::Date;
 
 use super::format_arguments::FormatArguments;
 use super::need_arguments::{NeedArguments, currency};
+use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
 use crate::output;
 
@@ -54,8 +59,10 @@ enum CatalogAction {
     Fit(FitArguments),
     /// Compare published measurements with the models of their types
     Published(PublishedArguments),
-    /// Validate a catalogue file
+    /// Validate a catalogue file, or list what is stale
     Check(CheckArguments),
+    /// Show what differs between two catalogue files or types
+    Diff(DiffArguments),
     /// Take prices from the price list of AWS, Azure or GCP; list or remove them
     ImportPrices(ImportPricesArguments),
 }
@@ -71,6 +78,7 @@ pub fn run(command: CatalogCommand) -> Result<Exit, Complaint> {
         CatalogAction::Fit(arguments) => fit(&arguments),
         CatalogAction::Published(arguments) => published(&arguments),
         CatalogAction::Check(arguments) => check(&arguments),
+        CatalogAction::Diff(arguments) => diff(&arguments),
         CatalogAction::ImportPrices(arguments) => import_prices(&arguments),
     }
 }
@@ -79,23 +87,39 @@ pub fn run(command: CatalogCommand) -> Result<Exit, Complaint> {
 #[derive(Args)]
 #[command(after_long_help = CHECK_EXAMPLES)]
 pub struct CheckArguments {
-    /// Catalogue file
-    file: PathBuf,
+    /// Catalogue file [default with --stale: the built-in types and your own]
+    #[arg(required_unless_present = "stale")]
+    file: Option<PathBuf>,
+    /// List the types whose rules or prices are older than this: 90d, 52w
+    #[arg(long, value_parser = positive_duration, value_name = "TIME")]
+    stale: Option<Nanos>,
+    #[command(flatten, next_help_heading = "Output")]
+    form: FormatArguments,
 }
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
   fathom catalog check my-volumes.toml
+  fathom catalog check --stale 90d
   fathom bench --catalog my-volumes.toml sim:my-ssd";
 
 pub fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
-    let own = read_catalogue(&arguments.file)?;
+    let own = match &arguments.file {
+        Some(path) => read_catalogue(path)?,
+        None => VolumeTypes::default().catalogue()?.clone(),
+    };
+    if let Some(age) = arguments.stale {
+        return list_stale(&own, age, &arguments.form);
+    }
     let count = own.entries().count();
     if count == 0 {
         let hint =
             "start each entry with [volume.ID]; `fathom catalog show ID` shows a built-in one".to_owned();
         return Err(Complaint::usage(
-            format!("cannot use {}: it defines no volume type", arguments.file.display()),
+            format!(
+                "cannot use {}: it defines no volume type",
+                arguments.file.as_deref().unwrap_or(Path::new("-")).display()
+            ),
             Some(hint),
         ));
     }
@@ -114,6 +138,66 @@ pub fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
         }
         Ok(())
     })?;
+    Ok(Exit::Done)
+}
+
+fn list_stale(catalog: &Catalog, age: Nanos, form: &FormatArguments) -> Result<Exit, Complaint> {
+    let today: Date =
+        today().parse().map_err(|error| Complaint::failed(format!("cannot read the date: {error}"), None))?;
+    let days = Span::new().days(i64::try_from(age.0 / 86_400_000_000_000).unwrap_or(i64::MAX).min(3_650_000));
+    let limit = today.checked_sub(days).unwrap_or(Date::MIN).to_string();
+    let is_stale = |entry: &&CatalogEntry| {
+        let price = entry.price().and_then(|price| price.as_of);
+        let is_old =
+            ended_before(entry.as_of(), &limit) || price.is_some_and(|date| ended_before(&date, &limit));
+        is_old && entry.lifecycle() != Lifecycle::Historical
+    };
+    let types: Vec<&CatalogEntry> = catalog.entries().filter(is_stale).collect();
+    form.print(|| upkeep::stale_view(&types, &limit), |out| upkeep::stale_json(&types, &limit, out))?;
+    Ok(Exit::Done)
+}
+
+/// What `fathom catalog diff` takes.
+#[derive(Args)]
+#[command(after_long_help = DIFF_EXAMPLES)]
+pub struct DiffArguments {
+    /// Catalogue file, or a type of the catalogue
+    #[arg(value_name = "OLD")]
+    old: String,
+    /// Another of the same kind [default: the built-in types of those names]
+    #[arg(value_name = "NEW")]
+    new: Option<String>,
+    #[command(flatten, next_help_heading = "Output")]
+    form: FormatArguments,
+}
+
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  fathom catalog diff volumes-2025.toml volumes-2026.toml
+  fathom catalog diff my-volumes.toml            against the built-in types
+  fathom catalog diff aws-gp2-2016 aws-gp2";
+
+fn diff(arguments: &DiffArguments) -> Result<Exit, Complaint> {
+    let shipped = WrittenTypes::shipped();
+    let has = |name: &str| shipped.ids().any(|id| id == name);
+    let file = |name: &str| -> Result<WrittenTypes, Complaint> {
+        let path = Path::new(name);
+        // One that is not valid is refused with its line.
+        read_catalogue(path)?;
+        Ok(WrittenTypes::parse(&std::fs::read_to_string(path)?))
+    };
+    let (old, new) = match &arguments.new {
+        Some(new) if has(&arguments.old) && has(new) => {
+            (shipped.renamed(&arguments.old, new), shipped.renamed(new, new))
+        }
+        Some(new) => (file(&arguments.old)?, file(new)?),
+        None => {
+            let own = file(&arguments.old)?;
+            (shipped.only(own.ids()), own)
+        }
+    };
+    let changes = old.changes(&new);
+    arguments.form.print(|| upkeep::changes_view(&changes), |out| upkeep::changes_json(&changes, out))?;
     Ok(Exit::Done)
 }
 

@@ -11,6 +11,7 @@ use fathom_analysis::compare::gate::FailCondition;
 use fathom_analysis::compare::source::{ComparedSource, LABELS, MAX_SOURCES, SourceRun, VolumePrice};
 use fathom_analysis::compare::{CompareSettings, VolumeComparison, compare};
 use fathom_analysis::criterion::parse_percent;
+use fathom_assess::compare::parse_price;
 use fathom_assess::{BenchSettings, Effort, RunSettings};
 use fathom_history::Location;
 use fathom_model::Nanos;
@@ -33,9 +34,9 @@ pub struct CompareArguments {
     /// Sources, named A, B, C, ... in their order; a comma joins repeated runs of one source
     #[arg(required = true, num_args = 1..=MAX_SOURCES, value_name = "SOURCE")]
     sources: Vec<String>,
-    /// Compare the hosts of merged runs with each other
-    #[arg(long, value_enum, value_name = "PART", conflicts_with_all = ["volume_types", "prices"])]
-    by: Option<Division>,
+    /// Compare the hosts of merged runs (host), or value for money (price)
+    #[arg(long, value_enum, value_name = "PART", hide_possible_values = true)]
+    by: Option<ComparedBy>,
     /// Letter of the source to compare with
     #[arg(long, value_name = "LETTER", default_value = "A")]
     base: String,
@@ -127,7 +128,7 @@ Examples:
   fathom compare last~1 last
   fathom compare 12,14,16 13,15,17           three runs each, alternating
   fathom compare tag:before tag:after --fail-if 'rand-read.iops < 0.95'
-  fathom compare last 'sim:aws-gp3?size=100GiB' --price A=12USD/month
+  fathom compare last 'sim:aws-gp3?size=100GiB' --by price --price A=12USD/month
   fathom compare 'sim:aws-gp2-2016?size=50GiB' sim:aws-gp3 sim:do-volume-standard
   fathom compare label:volume=ssd-3 label:volume=ssd-4 --format markdown
   fathom compare last~1 last --chart bars.svg --chart depth:depth.svg --chart latency
@@ -145,11 +146,13 @@ fn chart_help() -> String {
     )
 }
 
-/// What merged runs are divided into.
+/// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Division {
-    /// The hosts, by name
+enum ComparedBy {
+    /// The hosts of merged runs with each other
     Host,
+    /// What each source gives for its price
+    Price,
 }
 
 /// The price of a source.
@@ -164,14 +167,16 @@ struct Price {
 fn price(text: &str) -> Result<Price, String> {
     let form = || format!("'{text}' is not a price: write A=12USD/month");
     let (letter, amount) = text.split_once('=').ok_or_else(form)?;
-    let amount = amount.strip_suffix("/month").ok_or_else(form)?.trim();
-    let end = amount.find(|c: char| !(c.is_ascii_digit() || c == '.')).ok_or_else(form)?;
-    let (number, currency) = (amount[..end].parse::<f64>(), amount[end..].trim());
-    let per_month = number.ok().filter(|number| number.is_finite()).ok_or_else(form)?;
-    if currency.is_empty() || !currency.chars().all(|c| c.is_ascii_alphabetic()) {
-        return Err(form());
-    }
-    Ok(Price { place: place(letter)?, per_month, currency: currency.to_owned() })
+    let (per_month, currency) = parse_price(amount).ok_or_else(form)?;
+    Ok(Price { place: place(letter)?, per_month, currency })
+}
+
+/// Reads `12USD/month`.
+///
+/// # Errors
+/// It is no price.
+pub fn monthly_price(text: &str) -> Result<(f64, String), String> {
+    parse_price(text).ok_or_else(|| format!("'{text}' is not a price: write 12USD/month"))
 }
 
 /// Reads `A=aws-gp2?size=50GiB`.
@@ -240,7 +245,12 @@ fn place(letter: &str) -> Result<usize, String> {
 /// # Errors
 /// A source cannot be read or measured, or an option makes no sense.
 pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    let by_host = arguments.by == Some(Division::Host);
+    let by_host = arguments.by == Some(ComparedBy::Host);
+    let given = [("--price", arguments.prices.is_empty()), ("--type", arguments.volume_types.is_empty())];
+    if let Some((option, _)) = given.iter().find(|(_, is_empty)| by_host && !is_empty) {
+        let hint = Some("name two sources to compare volumes".to_owned());
+        return Err(Complaint::usage(format!("--by host and {option} cannot be combined"), hint));
+    }
     if arguments.sources.len() < 2 && !by_host {
         let message = format!("a comparison takes 2 to {MAX_SOURCES} sources");
         let hint = "name another source, or compare the hosts of one merged run: --by host".to_owned();
@@ -303,7 +313,11 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
     for request in arguments.charts.iter().filter(|request| request.file.is_none()) {
         shown.extend(plots(&comparison, request.kind).map_err(|error| Complaint::usage(error, None))?);
     }
-    let layout = if arguments.transpose { Layout::Transposed } else { Layout::Volumes };
+    let layout = match arguments.by {
+        Some(ComparedBy::Price) => Layout::Value,
+        _ if arguments.transpose => Layout::Transposed,
+        _ => Layout::Volumes,
+    };
     arguments.form.print(|| view(&comparison, layout, shown), |out| json::render(&comparison, out))?;
     let is_inconclusive = arguments.strict && comparison.is_inconclusive();
     let exit = Exit::Done.with_criteria(comparison.is_failed(), is_inconclusive);

@@ -3,28 +3,24 @@
 mod examples;
 mod export;
 pub mod filter;
+mod import;
 pub mod trend;
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 use fathom_analysis::compare::{CompareSettings, compare};
-use fathom_history::{
-    ErrorKind, Filter, History, HistorySize, ImportedRun, Listing, Location, PATIENCE, RunId,
-};
-use fathom_import::ImportError;
+use fathom_history::{ErrorKind, Filter, History, HistorySize, Listing, Location, PATIENCE, RunId};
 use fathom_model::Nanos;
 use fathom_model::units::duration;
-use fathom_record::{Activity, HistoryRow, RunRecord};
+use fathom_record::{HistoryRow, RunRecord};
 use fathom_report::formats::Format;
 use fathom_report::history::diff::{render_json, view};
 use fathom_report::history::{self, size_view};
 use fathom_report::view::Block;
 use fathom_report::{Style, document};
 use fathom_sys::clock::unix_ms;
-use fathom_sys::files::IMPORT;
 use serde_json::json;
 
 use super::compare::sources::of_runs;
@@ -119,13 +115,9 @@ enum Action {
     /// Remove runs permanently: those named, or old ones
     #[command(alias = "prune", after_long_help = examples::RM)]
     Rm(RemoveArguments),
-    /// Import runs: fathom records, output of fio or ioping, tables of figures
+    /// Import runs: records, outputs of other programs, pages with tables
     #[command(after_long_help = examples::IMPORT)]
-    Import {
-        /// Files to read; - for the standard input
-        #[arg(required = true, value_name = "FILE")]
-        files: Vec<PathBuf>,
-    },
+    Import(import::ImportArguments),
     /// Export runs: whole records, tables, OpenMetrics or histograms
     #[command(after_long_help = examples::EXPORT)]
     Export(export::ExportArguments),
@@ -139,7 +131,7 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
     let path = store::existing(arguments.history)?;
     match arguments.action {
         Action::List(list) => list_runs(&list, &path),
-        Action::Import { files } => import_files(&files, &path),
+        Action::Import(arguments) => import::run(&arguments, &path),
         Action::Show { run, form, show_fio } => {
             let history = History::open_existing(&path, PATIENCE)?;
             let run = run.map(|run| run.id(&history)).transpose()?;
@@ -361,59 +353,6 @@ pub fn show_size(arguments: &SizeArguments, location: &Location) -> Result<Exit,
 
 fn known((name, bytes): (&'static str, Option<u64>)) -> Option<(&'static str, u64)> {
     Some((name, bytes?))
-}
-
-/// Stores the runs of all files, or none where one cannot be read.
-///
-/// # Errors
-/// A file cannot be read; the history cannot be written.
-pub fn import_files(files: &[PathBuf], location: &Location) -> Result<Exit, Complaint> {
-    let mut records: Vec<RunRecord> = Vec::new();
-    for file in files {
-        let name = file.to_string_lossy();
-        let bytes =
-            IMPORT.read(file).map_err(|error| Complaint::usage(error.to_string(), Some(error.hint())))?;
-        // Pasted text may have characters of another encoding.
-        let text = String::from_utf8_lossy(&bytes);
-        let found = fathom_import::records(&text, &name).map_err(|error| refused(&name, &error))?;
-        records.extend(found);
-    }
-    let mut history = History::open(location, PATIENCE)?;
-    for record in &records {
-        let ImportedRun { run, is_new, added } = history.enter(record)?;
-        let described = described(record);
-        let said = match (is_new, added) {
-            (true, _) => format!("Imported run {run}: {described}."),
-            (false, 0) => format!("Already in the history as run {run}: {described}."),
-            (false, 1) => format!("Completed run {run} by 1 test: {described}."),
-            (false, added) => format!("Completed run {run} by {added} tests: {described}."),
-        };
-        output::print(|out| writeln!(out, "{said}"))?;
-    }
-    Ok(Exit::Done)
-}
-
-fn refused(name: &str, error: &ImportError) -> Complaint {
-    let name = if name == "-" { "the standard input" } else { name };
-    Complaint::usage(format!("cannot import {name}: {error}"), Some(error.hint.clone()))
-}
-
-/// `fio.txt, fio text, 1 test, 2 figures missing`.
-fn described(record: &RunRecord) -> String {
-    let count =
-        |number: usize, one: &str, more: &str| format!("{number} {}", if number == 1 { one } else { more });
-    let tests = count(record.tests.len(), "test", "tests");
-    let Activity::Import(source) = &record.header.activity else {
-        return format!("{}, {tests}", record.header.activity.kind());
-    };
-    let file = if source.file == "-" { "standard input" } else { &source.file };
-    let missing: usize =
-        record.tests.iter().filter_map(|test| test.imported()).map(|imported| imported.missing.len()).sum();
-    let missing = match missing {
-        0 => String::new(),
-        number => format!(", {} missing", count(number, "figure", "figures")),
-    };
-    format!("{file}, {}, {tests}{missing}", source.format.title())
 }
 
 /// What `fathom history rm` takes.

@@ -84,7 +84,7 @@ fn markdown_and_csv_have_the_same_values() {
 fn documents_have_a_schema_and_units() {
     let list = document(&["catalog", "list", "--json"]);
     assert_eq!(list["schema"], "fathom.catalog-list/1");
-    assert_eq!(list["types"].as_array().unwrap().len(), 54);
+    assert_eq!(list["types"].as_array().unwrap().len(), 111);
     let ssds = document(&["catalog", "list", "--json", "--provider", "aws", "--kind", "hdd", "--current"]);
     let ids: Vec<&str> =
         ssds["types"].as_array().unwrap().iter().map(|kind| kind["id"].as_str().unwrap()).collect();

@@ -442,6 +442,43 @@ fn a_comparison_is_written_to_a_file_as_well() {
 }
 
 #[test]
+fn value_for_money_comes_first_if_it_is_asked_for() {
+    let dir = scratch();
+    let sources = ["compare", "sim:aws-gp2?size=100GiB", "sim:aws-gp3", "sim:custom?iops=2000", "--quick"];
+    let asked = |more: &[&str]| {
+        let args = [&sources[..], &["--only=rand-read", "--by=price"], more].concat();
+        run(dir.path(), &args).quietly().stdout
+    };
+    // 10 USD for 300 sustained IOPS, 8 USD for 3,000.
+    let text = asked(&[]);
+    assert!(text.contains(" B 2.67 USD, A 33.33 per 1,000 sustained IOPS and month\n"), "{text}");
+    assert!(text.contains(" C: add --price C=12USD/month\n"), "{text}");
+    let text = asked(&["--price=C=4USD/month"]);
+    assert!(text.contains("C 2.00 USD, B 2.67, A 33.33 per 1,000"), "{text}");
+    // Currencies have no order.
+    let text = asked(&["--price=C=4EUR/month"]);
+    assert!(text.contains("have no order"), "{text}");
+}
+
+#[test]
+fn a_page_is_imported_with_what_it_does_not_say() {
+    let dir = scratch();
+    let page = "Disks\n\n| disk | Random read 4k (IOPS) |\n|---|---|\n| A | 3,016 |\n| B | n/k |\n";
+    std::fs::write(dir.path().join("page.txt"), page).unwrap();
+    let args = ["history", "import", "page.txt", "--type=aws-gp2?size=50GiB", "--price=12USD/month"];
+    let args = [&args[..], &["--date=2017-09-14", "--label=article=1", "--history=h.db"]].concat();
+    let said = run(dir.path(), &args).quietly().stdout;
+    assert_eq!(said, "Imported run 1: page.txt, tables of a page, 1 test.\n");
+    let shown = run(dir.path(), &["report", "1", "--full", "--history=h.db"]).quietly().stdout;
+    for part in ["A rand-read-4k", "3,016", "2017-09-14", "skipped: line 6: Random read 4k (IOPS): n/k"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let args = ["compare", "1", "sim:aws-gp3", "--by=price", "--history=h.db"];
+    let compared = run(dir.path(), &args).quietly().stdout;
+    assert!(compared.contains("12.00 USD"), "{compared}");
+}
+
+#[test]
 fn surfaces_are_compared_by_their_summaries() {
     let dir = scratch();
     for volume in ["sim:custom?size=20GiB&bandwidth=100MiB", "sim:custom?size=40GiB&bandwidth=50MiB"] {

@@ -264,6 +264,8 @@ fn plans_and_lists_have_a_schema() {
         &["bench", "--profile=list"][..],
         &["bench", "--quick", "--only=lat-read", volume],
         &["prepare", "--dry-run", volume],
+        &["catalog", "check", "--stale=90d"],
+        &["catalog", "diff", "aws-gp2-2016", "aws-gp2"],
         &["history", "rm", "--newest=0", "--dry-run"],
     ] {
         let printed = crate::run(dir.path(), &[args, &["--json"]].concat()).succeeded();

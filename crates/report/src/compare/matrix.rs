@@ -19,6 +19,8 @@ pub enum Layout {
     Volumes,
     /// Volumes in rows, figures in columns.
     Transposed,
+    /// As `Volumes`, below the prices of what each volume gives.
+    Value,
 }
 
 /// Where there is little room, sources are shown in several tables.

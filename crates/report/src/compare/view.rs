@@ -13,7 +13,7 @@ use fathom_model::{Nanos, STALE};
 use serde_json::json;
 
 use super::matrix::{Group, Layout, brief, matrix, ratios, side_by_side, transposed};
-use super::{explain, surfaces};
+use super::{explain, surfaces, value};
 use crate::columns::brief_name;
 use crate::document::object;
 use crate::view::{
@@ -38,8 +38,16 @@ pub fn view(comparison: &VolumeComparison, layout: Layout, charts: Vec<Plot>) ->
         started_unix_ms: 0,
     };
     let mut view = View { head: Some(head), data: data(comparison), ..View::default() };
+    if layout == Layout::Value {
+        value::push_verdict(comparison, &mut view);
+    }
     push_verdict(comparison, &mut view);
-    view.push_brief("", [Block::Table(brief_sources(comparison))]);
+    match layout {
+        Layout::Value => view.push("Value for money", value::blocks(comparison)),
+        Layout::Volumes | Layout::Transposed => {
+            view.push_brief("", [Block::Table(brief_sources(comparison))]);
+        }
+    }
     let verdicts = comparison.interleaved.iter().flat_map(|of| &of.verdicts).map(|one| one.text.clone());
     view.push_full("Verdict", [Block::Notes(verdicts.skip(MAX_VERDICTS).collect())]);
     view.push_full("Sources", [Block::Table(sources(comparison)), Block::Notes(notes(comparison))]);
@@ -47,8 +55,8 @@ pub fn view(comparison: &VolumeComparison, layout: Layout, charts: Vec<Plot>) ->
     view.push_brief("", [Block::Table(brief(comparison))]);
     match (count, layout) {
         (_, Layout::Transposed) => view.push_full("Figures", [transposed(comparison)]),
-        (2, Layout::Volumes) => view.push_full("Figures", side_by_side(comparison)),
-        (_, Layout::Volumes) => {
+        (2, Layout::Volumes | Layout::Value) => view.push_full("Figures", side_by_side(comparison)),
+        (_, Layout::Volumes | Layout::Value) => {
             view.push_full("Figures", matrix(comparison, Group::Main));
             view.push_full(format!("Ratio to {base}"), ratios(comparison));
         }

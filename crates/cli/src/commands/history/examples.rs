@@ -57,6 +57,7 @@ Examples:
 pub const IMPORT: &str = "\
 Examples:
   fathom history import fio.json ioping.txt
+  fathom history import page.txt --type 'aws-gp2?size=50GiB' --date 2017-09-14
   xclip -o | fathom history import -";
 
 /// Of `history export`.
