@@ -196,16 +196,16 @@ impl Page {
 }
 
 /// Lines above an output in which its command line is looked for.
-const MAX_ABOVE: usize = 14;
+const MAX_ABOVE: u64 = 14;
 
 /// Completes the loads of an output of fio by the options of the command line above it, where that names the same test.
 fn add_command_line(source: &SourceText, report: &mut SourceReport) {
-    let lines: Vec<&str> = source.as_str().split('\n').take(report.line() as usize).collect();
-    let above = lines.len().saturating_sub(MAX_ABOVE);
+    let line = report.line();
+    let lines: Vec<&str> = source.lines(line.saturating_sub(MAX_ABOVE).max(1), line.max(1)).lines().collect();
     let begins = |line: &&str| {
         line.split_whitespace().any(|word| word == "fio" || word.ends_with("/fio")) && line.contains('=')
     };
-    let Some(at) = lines[above..].iter().rposition(begins).map(|at| above + at) else { return };
+    let Some(at) = lines.iter().rposition(begins) else { return };
     let continues = lines[at..].iter().take_while(|line| line.trim_end().ends_with('\\')).count();
     let command = lines[at..lines.len().min(at + continues + 1)].join(" ");
     let words = command.split_whitespace().skip_while(|word| !word.ends_with("fio"));

@@ -119,12 +119,9 @@ fn stacked(lines: &[&str]) -> Vec<Grid> {
 
 /// The head that begins at a line: all of it in one, or a name each; and the lines that it takes.
 fn stacked_head(filled: &[(usize, &str)], is_figure: &[bool], at: usize) -> Option<(Vec<String>, usize)> {
-    if let Some(heads) = heads_in_line(filled[at].1) {
-        return Some((heads, 1));
-    }
-    // The first names what was measured; figures follow up to the first cell that is none.
+    // The first names what was measured, and figures follow, unless one line has all names.
     if is_figure[at] {
-        return None;
+        return heads_in_line(filled[at].1).map(|heads| (heads, 1));
     }
     let figures = is_figure[at + 1..].iter().take(MAX_STACKED).take_while(|is_one| **is_one).count();
     let heads = || filled[at..=at + figures].iter().map(|(_, line)| (*line).to_owned()).collect();

@@ -17,7 +17,7 @@ const RATES: &[&str] = &["iops", "в секунду", "per second", "每秒", "�
 const READS: &[&str] = &["read", "读", "讀", "чтени", "lecture"];
 const WRITES: &[&str] = &["write", "写", "寫", "запис", "écriture"];
 const RUNTIMES: &[&str] =
-    &["时间", "耗时", "завершен", "took", "finished", "completed in", "runtime", "runs for", "ran for"];
+    &["运行时间", "耗时", "завершен", "took", "finished", "completed in", "runtime", "runs for", "ran for"];
 const LATENCIES: &[&str] = &["延迟", "时延", "задержк", "latency", "latence"];
 const TIMES: &[(&str, &str)] = &[
     ("微秒", "us"),
@@ -135,22 +135,23 @@ fn statement(line: u64, clause: &str, whole: &str) -> Option<Statement> {
 pub(crate) fn tie(source: &SourceText, outputs: &mut [Output]) {
     let lines: Vec<&str> = source.as_str().split('\n').collect();
     let starts: Vec<u64> = outputs.iter().map(|output| output.report.line()).collect();
-    // Outputs since the last statements.
-    let (mut above, mut latest, mut is_stating): (Vec<usize>, Option<usize>, bool) =
-        (Vec::new(), None, false);
-    for (index, text) in lines.iter().enumerate() {
-        let line = index as u64 + 1;
-        if let Some(at) = starts.iter().position(|start| *start == line) {
+    // Outputs since the last statements, and the last line that may speak of them.
+    let (mut above, mut until): (Vec<usize>, u64) = (Vec::new(), 0);
+    let (mut next, mut latest, mut is_stating) = (0, None, false);
+    for (line, text) in (1..).zip(&lines) {
+        if starts.get(next).is_some_and(|start| *start <= line) {
             if is_stating {
                 above.clear();
             }
+            while starts.get(next).is_some_and(|start| *start <= line) {
+                above.push(next);
+                next += 1;
+            }
+            until = line + length(&lines, line) + MAX_BELOW;
             (latest, is_stating) = (None, false);
-            above.push(at);
             continue;
         }
-        let is_near =
-            above.last().is_some_and(|at| line - starts[*at] <= MAX_BELOW + length(&lines, starts[*at]));
-        if !is_near || text.chars().count() > MAX_SENTENCE {
+        if line > until || text.chars().count() > MAX_SENTENCE {
             continue;
         }
         for one in statements(line, text) {
@@ -167,12 +168,16 @@ pub(crate) fn tie(source: &SourceText, outputs: &mut [Output]) {
 /// Letters of the longest line that is looked at.
 const MAX_SENTENCE: usize = 400;
 
-/// Lines that an output takes, up to the first that is no output any more.
+/// Lines of the longest output.
+const MAX_OUTPUT: usize = 200;
+
+/// Lines that an output takes, up to the first of another kind.
 fn length(lines: &[&str], start: u64) -> u64 {
     let is_of_output = |line: &&&str| {
         line.contains(['=', '[']) || line.contains("request") || line.trim().is_empty() || line.contains(": ")
     };
-    lines.get(start as usize..).unwrap_or_default().iter().take_while(is_of_output).count() as u64
+    let below = lines.get(start as usize..).unwrap_or_default().iter().take(MAX_OUTPUT);
+    below.take_while(is_of_output).count() as u64
 }
 
 /// The output that a statement speaks of.
