@@ -458,6 +458,14 @@ fn value_for_money_comes_first_if_it_is_asked_for() {
     // Currencies have no order.
     let text = asked(&["--price=C=4EUR/month"]);
     assert!(text.contains("have no order"), "{text}");
+    let of_uses = |price: &str| {
+        let args = [&sources[..], &["--by=price", price]].concat();
+        run(dir.path(), &args).quietly().stdout
+    };
+    let text = of_uses("--price=C=4USD/month");
+    assert!(text.contains("Cheapest for OLTP, ") && text.contains("backup: C, 4.00 USD."), "{text}");
+    let text = of_uses("--price=C=4EUR/month");
+    assert!(!text.contains("Cheapest for"), "{text}");
 }
 
 #[test]

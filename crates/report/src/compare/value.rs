@@ -1,6 +1,7 @@
 //! Value for money: the volumes by the price of what they sustain, and the cheapest for each use.
 
 use fathom_analysis::compare::VolumeComparison;
+use fathom_analysis::compare::source::VolumePrice;
 use fathom_analysis::compare::volumes::VolumeSummary;
 use fathom_analysis::conclusions::Suitability;
 
@@ -22,11 +23,7 @@ const SMALL: f64 = 16.0 * 1024.0;
 fn ranked(comparison: &VolumeComparison, of: Relation) -> Vec<(&VolumeSummary, f64)> {
     let priced = comparison.sources.iter().filter_map(|volume| Some((volume, of(volume)?)));
     let mut all: Vec<(&VolumeSummary, f64)> = priced.collect();
-    let currencies = all.iter().filter_map(|(volume, _)| Some(volume.price.as_ref()?.currency.as_str()));
-    let mut currencies: Vec<&str> = currencies.collect();
-    currencies.sort_unstable();
-    currencies.dedup();
-    if currencies.len() > 1 {
+    if !are_comparable(comparison) {
         return Vec::new();
     }
     all.sort_by(|one, other| one.1.total_cmp(&other.1));
@@ -98,13 +95,26 @@ pub(super) fn blocks(comparison: &VolumeComparison) -> Vec<Block> {
     blocks
 }
 
-/// For each use that a volume with a price suits lastingly, the cheapest of them.
+/// True where all known prices are in one currency.
+fn are_comparable(comparison: &VolumeComparison) -> bool {
+    let prices = comparison.sources.iter().filter_map(|volume| volume.price.as_ref());
+    let mut currencies: Vec<&str> = prices.map(|price| price.currency.as_str()).collect();
+    currencies.sort_unstable();
+    currencies.dedup();
+    currencies.len() <= 1
+}
+
+/// For each use that a volume with a whole price suits lastingly, the cheapest of them.
 fn cheapest_by_use(comparison: &VolumeComparison) -> Vec<String> {
+    if !are_comparable(comparison) {
+        return Vec::new();
+    }
     let mut of_volume: Vec<(&VolumeSummary, Vec<&str>)> = Vec::new();
     for row in &comparison.uses {
         let suits = comparison.sources.iter().zip(&row.verdicts).filter_map(|(volume, verdict)| {
             let suits = verdict.as_ref().is_some_and(|verdict| verdict.sustained == Suitability::Yes);
-            Some((volume, volume.price.as_ref().filter(|_| suits)?.per_month))
+            let is_whole = |price: &&VolumePrice| suits && price.excluded.is_empty();
+            Some((volume, volume.price.as_ref().filter(is_whole)?.per_month))
         });
         let Some((cheapest, _)) = suits.min_by(|one, other| one.1.total_cmp(&other.1)) else { continue };
         match of_volume.iter_mut().find(|(volume, _)| volume.source == cheapest.source) {
