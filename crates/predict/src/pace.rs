@@ -14,6 +14,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use fathom_observed::ObservedRequest;
 use fathom_stats::Moments;
+use fathom_stats::sample::median;
 use serde::Serialize;
 
 /// A request that is made so long after a completion, at most, followed it, ns.
@@ -114,7 +115,10 @@ impl PaceCounter {
         let by_outstanding = (!self.chains.is_serial()).then(|| self.outstanding.pace()).flatten();
         let hardly_follows = found < OPEN_TO * self.chains.chance();
         let follows = !is_chance && (found - chance) / (1.0 - chance).max(1e-9) >= CLOSED_FROM;
-        if !follows && self.made.is_clock_before(&self.completed) {
+        if !follows
+            && self.chains.pace() != Some(LoadPace::Closed)
+            && self.made.is_clock_before(&self.completed)
+        {
             return LoadPace::Open;
         }
         match by_outstanding {
@@ -426,16 +430,20 @@ fn keep(distances: &mut Vec<u64>, distance: u64) {
 
 /// The median distance from the median, ns: a pause of the host changes two of many.
 fn spread(distances: &[u64]) -> f64 {
-    let median = |mut values: Vec<u64>| {
-        values.sort_unstable();
-        values.get(values.len() / 2).copied().unwrap_or_default()
-    };
-    let middle = median(distances.to_vec());
-    median(distances.iter().map(|distance| distance.abs_diff(middle)).collect()) as f64
+    let all: Vec<f64> = distances.iter().map(|distance| *distance as f64).collect();
+    let middle = median(&all).unwrap_or(0.0);
+    let apart: Vec<f64> = all.iter().map(|distance| (distance - middle).abs()).collect();
+    median(&apart).unwrap_or(0.0)
 }
 
-/// Of so many requests, at most one may meet another.
+/// Of so many requests, at most one may meet another where a single client makes them.
 const FEW: u64 = 1_000;
+
+/// Whether requests are made one after the other, by how many were made while another was outstanding.
+pub(super) fn is_serial(meetings: u64, requests: u64) -> bool {
+    meetings <= 1 + requests / FEW
+}
+
 /// So many would meet another by chance, at least.
 const MIN_BY_CHANCE: f64 = 20.0;
 /// Longer pauses are those of no client that is busy, ns.
@@ -488,7 +496,7 @@ impl ChainCounter {
     }
 
     fn is_serial(&self) -> bool {
-        self.meetings <= 1 + self.requests / FEW
+        is_serial(self.meetings, self.requests)
     }
 
     /// Pauses vary with nothing: clients think equally long. If others made the next request, the pause of the first of so many would

@@ -12,7 +12,7 @@ use fathom_stats::Moments;
 
 use super::{Copies, ReplayRun};
 use crate::load_profile::PlaceHasher;
-use crate::pace::FOLLOWS_NS;
+use crate::pace::{FOLLOWS_NS, is_serial};
 
 /// Clients do not pause for longer, ns.
 const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
@@ -20,8 +20,6 @@ const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
 const AHEAD: usize = 4_096;
 /// Completions that are remembered: a power of two.
 const REMEMBERED: usize = 1 << 17;
-/// Of so many requests, at most one meets another where a single client makes them.
-const SERIAL: u64 = 1_000;
 /// The end of a list of requests.
 const NONE: u32 = u32::MAX;
 
@@ -158,7 +156,7 @@ impl ClosedLoop {
     /// The completion that a request at `at` of the recording followed: one immediately before it, else one after which a client
     /// paused.
     fn claim(&mut self, at: u64) -> Option<(u64, u64)> {
-        if self.meetings <= 1 + self.next_id / SERIAL {
+        if is_serial(self.meetings, self.next_id) {
             // One client, whose requests follow each other; a foreign request beside it is followed by nobody.
             let latest = self.unclaimed.pop_back();
             self.unclaimed.clear();
