@@ -22,6 +22,7 @@ use fathom_report::catalog::{
     fit as catalog_fit, instances as catalog_instances, json as catalog_json, list as catalog_list,
     published as catalog_published, show as catalog_show, upkeep,
 };
+use fathom_report::formats::Format;
 use fathom_report::view::View;
 use jiff::Span;
 use jiff::civil::Date;
@@ -110,6 +111,10 @@ pub fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     };
     if let Some(age) = arguments.stale {
         return list_stale(&own, age, &arguments.form);
+    }
+    if arguments.form.format() != Format::Text {
+        let hint = "add --stale, whose list has every format".to_owned();
+        return Err(Complaint::usage("a validated file is reported as text only", Some(hint)));
     }
     let count = own.entries().count();
     if count == 0 {

@@ -255,6 +255,24 @@ fn what_makes_no_sense_is_refused() {
     assert_eq!(files_in(dir.path()), [] as [&Path; 0], "nothing was made");
 }
 
+#[test]
+fn stale_types_and_changes_are_listed() {
+    let stale = |args: &[&str]| document(&[&["catalog", "check", "--json"], args].concat())["types"].clone();
+    // The day of the tests is 2026-11-23; types that are no longer sold cannot be stale.
+    let names = |types: &Value| -> Vec<String> {
+        types.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let old = names(&stale(&["--stale=90d"]));
+    assert!(old.contains(&"yandex-network-ssd".to_owned()), "{old:?}");
+    assert!(!old.contains(&"aws-ebs-standard-2012".to_owned()), "{old:?}");
+    assert!(names(&stale(&["--stale=10000d"])).is_empty());
+    let changed = document(&["catalog", "diff", "aws-gp2-2016", "aws-gp2", "--json"]);
+    let field =
+        |name: &str| changed["changes"].as_array().unwrap().iter().find(|one| one["field"] == name).cloned();
+    let maximum = field("iops_max").unwrap();
+    assert_eq!((maximum["old"].as_str(), maximum["new"].as_str()), (Some("10000"), Some("16000")));
+}
+
 const MINE: &str = include_str!("../../../catalog/tests/mine.toml");
 
 #[test]
@@ -268,6 +286,7 @@ fn types_of_ones_own() {
         program(dir.path()).env("FATHOM_CATALOG", &file).args(["catalog", "list"]).output().unwrap();
     assert!(String::from_utf8(by_variable.stdout).unwrap().contains("mine "));
     assert_eq!(run(dir.path(), &["catalog", "check", "mine.toml"]).quietly().stdout, "mine: valid\n");
+    check(dir.path(), &["catalog", "check", "mine.toml", "--json"], &["reported as text only", "--stale"]);
     // A target may name it too.
     let bench = [
         "bench",

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::document::write;
 use crate::view::{Block, Column, Table, View};
 
-/// The types whose rules, or prices, are of before a day.
+/// The types whose rules or prices are older than a day.
 pub fn stale_view(types: &[&CatalogEntry], limit: &str) -> View {
     let mut view = View { data: data(types), ..View::default() };
-    view.say("Stale", format!("{} types have rules or prices of before {limit}", types.len()));
+    view.say("Stale", format!("{} types have rules or prices older than {limit}", types.len()));
     let table = Table::of::<&CatalogEntry>(
         &[
             (Column::left("type"), &|entry| entry.id().into()),
