@@ -1,7 +1,7 @@
 //! Tables of figures on a page: in Markdown, separated by tabs, or a cell on each line as they are copied from a browser. A column is
 //! taken if its head, or its cells, say what it counts.
 
-mod column;
+pub(crate) mod column;
 
 use std::collections::BTreeMap;
 
@@ -119,7 +119,7 @@ fn stacked(lines: &[&str]) -> Vec<Grid> {
 
 /// The head that begins at a line: all of it in one, or a name each; and the lines that it takes.
 fn stacked_head(filled: &[(usize, &str)], is_figure: &[bool], at: usize) -> Option<(Vec<String>, usize)> {
-    // The first names what was measured, and figures follow, unless one line has all names.
+    // The first cell names what was measured, and figures follow; or one line has all names.
     if is_figure[at] {
         return heads_in_line(filled[at].1).map(|heads| (heads, 1));
     }
@@ -318,7 +318,7 @@ fn row_of(
         unit => unit,
     });
     let (metric, part) = metric_of(figure, has_mean);
-    // A time without a unit is no time.
+    // A latency without a unit is unknown.
     if figure.quantity == Quantity::Latency && unit == UNKNOWN {
         return None;
     }

@@ -9,13 +9,12 @@ use fathom_record::MetricDirection;
 use fathom_record::import::StatedFigure;
 
 use crate::page::Output;
+use crate::page_table::column::{READS, WRITES, has};
 use crate::table::{TableRow, report};
 use crate::text::SourceText;
 
 /// Words for what is counted, and units of time.
 const RATES: &[&str] = &["iops", "в секунду", "per second", "每秒", "次/秒", "i/o за секунду"];
-const READS: &[&str] = &["read", "读", "讀", "чтени", "lecture"];
-const WRITES: &[&str] = &["write", "写", "寫", "запис", "écriture"];
 const RUNTIMES: &[&str] =
     &["运行时间", "耗时", "завершен", "took", "finished", "completed in", "runtime", "runs for", "ran for"];
 const LATENCIES: &[&str] = &["延迟", "时延", "задержк", "latency", "latence"];
@@ -60,10 +59,6 @@ enum StatementKind {
     Rate,
     Runtime,
     Latency,
-}
-
-fn has(text: &str, words: &[&str]) -> bool {
-    words.iter().any(|word| text.contains(word))
 }
 
 /// The statements of a line, clause by clause.

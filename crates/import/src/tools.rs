@@ -71,8 +71,7 @@ fn leading(text: &str) -> Option<(&str, &str)> {
 fn dd(lines: &[&str]) -> Vec<Output> {
     let mut all = Vec::new();
     for (index, line) in lines.iter().enumerate() {
-        let Some((amount, rest)) = line.split_once(" copied, ").or_else(|| line.split_once(" copied,"))
-        else {
+        let Some((amount, rest)) = line.split_once(" copied,") else {
             continue;
         };
         let Some((bytes, "bytes")) =
@@ -102,7 +101,8 @@ fn dd(lines: &[&str]) -> Vec<Output> {
         } else {
             "0"
         };
-        let fsync = if word("conv=").contains("sync") { "1" } else { "" };
+        let flushes = word("conv=").split(',').any(|word| matches!(word, "fsync" | "fdatasync"));
+        let fsync = if flushes { "1" } else { "" };
         let options =
             [("rw", rw), ("bs", word("bs=")), ("direct", direct), ("end_fsync", fsync), ("iodepth", "1")];
         let direction = if rw.is_empty() { "total" } else { rw };
@@ -122,10 +122,11 @@ fn dd(lines: &[&str]) -> Vec<Output> {
 /// `SEQ    1MiB (Q=  8, T= 1):  3558.018 MB/s [   3393.2 IOPS] <  2356.18 us>` below `[Read]`, or `Random Read 4KiB (Q= 32,T= 1) :`.
 fn disk_mark(lines: &[&str]) -> Vec<Output> {
     let mut all: Vec<Output> = Vec::new();
-    let (mut section, mut is_open) = ("", false);
+    let (mut section, mut is_open, mut tool) = ("", false, "");
     for (index, line) in lines.iter().enumerate() {
         let lower = line.to_lowercase();
         if lower.contains("diskmark") {
+            tool = if lower.contains("kdiskmark") { "KDiskMark" } else { "CrystalDiskMark" };
             is_open = false;
         }
         section = match lower.trim() {
@@ -167,10 +168,9 @@ fn disk_mark(lines: &[&str]) -> Vec<Output> {
             ("iodepth", depth.as_str()),
             ("numjobs", jobs.as_str()),
             ("kb_base", "1000"),
-            ("direct", "1"),
         ];
         if !is_open {
-            all.push(Output::at(index, "CrystalDiskMark"));
+            all.push(Output::at(index, tool));
             is_open = true;
         }
         let Some(output) = all.last_mut() else { continue };
@@ -375,6 +375,10 @@ mod tests {
         let write = test.imported.entries[0].op(fathom_model::Op::Write).unwrap();
         assert_eq!(write.bytes.unwrap().value, 1 << 30);
         assert_eq!(write.bytes_per_second.unwrap().value, 210e6);
+        assert_eq!(test.imported.load.sync, ["end_fsync=1"]);
+        // It pads blocks, and flushes nothing.
+        let padded = found(&text.replace("conv=fdatasync", "conv=sync"));
+        assert!(padded[0].tests[0].imported.load.sync.is_empty());
         assert!(found("He copied, 5 times, the bytes\n").is_empty());
     }
 

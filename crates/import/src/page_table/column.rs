@@ -139,8 +139,8 @@ const OPTIONS: &[(&str, &str)] = &[
     ("потоков", "numjobs"),
 ];
 
-const READS: &[&str] = &["read", "读", "讀", "чтени", "lecture", "lesen"];
-const WRITES: &[&str] = &["write", "写", "寫", "запис", "écriture", "schreib"];
+pub(crate) const READS: &[&str] = &["read", "读", "讀", "чтени", "lecture", "lesen"];
+pub(crate) const WRITES: &[&str] = &["write", "写", "寫", "запис", "écriture", "schreib"];
 const RANDOM: &[&str] = &["rand", "随机", "隨機", "случайн", "aléatoire", "zufällig"];
 const SEQUENTIAL: &[&str] = &["seq", "顺序", "順序", "последовательн", "séquentiel", "连续"];
 const LEAST: &[&str] = &["min", "最小", "最低", "минимальн"];
@@ -149,7 +149,7 @@ const MEAN: &[&str] = &["avg", "average", "mean", "平均", "средн", "moyen
 const ACCESS_TIME: &[&str] = &["access time", "访问时间", "訪問時間", "время доступа"];
 const BURST: &[&str] = &["burst", "爆发", "爆發", "突发", "突發"];
 
-fn has(text: &str, words: &[&str]) -> bool {
+pub(crate) fn has(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
@@ -322,6 +322,8 @@ mod tests {
         assert_eq!(figure("Задержка (мс)").quantity, Quantity::Latency);
         assert_eq!(figure("RND4K Q32T1 read [MB/s]").iodepth, Some(32));
         assert_eq!(figure("Débit (Mo/s)").unit, "MB/s");
+        let german = figure("Durchsatz beim Schreiben (MB/s)");
+        assert_eq!((german.quantity, german.direction), (Quantity::Bandwidth, Some("write")));
         assert_eq!(figure("Latency").unit, "");
         for (head, expected) in [
             ("Block Size", ColumnKind::Option("bs")),
