@@ -1,4 +1,4 @@
-//! What a machine allows, and what would spoil figures measured on it: checks of facts gathered before any run.
+//! What a machine allows, and what would distort results measured on it: checks of facts gathered before any run.
 //!
 //! Each check is a row of [`CHECKS`] with a pure function of the facts. What the findings of a run judge as well is judged here by
 //! their thresholds and with their remedies, so that both agree. A fact that is missing makes a check unknown, never good.
@@ -22,7 +22,7 @@ pub enum CheckStatus {
     Ok,
     /// Good to know: figures hold, within what is said.
     Note,
-    /// It would spoil figures, or prevent a measurement.
+    /// It would distort results, or prevent a measurement.
     Problem,
     /// The facts are missing.
     Unknown,
@@ -315,7 +315,7 @@ pub fn examine(facts: &DoctorFacts) -> Vec<CheckResult> {
     CHECKS.iter().map(result).collect()
 }
 
-/// True where something would spoil figures.
+/// True where something would distort results.
 pub fn has_problem(results: &[CheckResult]) -> bool {
     results.iter().any(|result| result.status == CheckStatus::Problem)
 }

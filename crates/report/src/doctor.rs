@@ -27,7 +27,7 @@ pub fn view(header: &RunHeader, results: &[CheckResult], explains: bool) -> View
 /// The problems by name, or that there are none, and the count of the other results.
 fn summary(results: &[CheckResult]) -> String {
     let of = |status| results.iter().filter(move |result| result.status == status);
-    let found = problems(of(CheckStatus::Problem).map(|result| result.title), "would spoil figures");
+    let found = problems(of(CheckStatus::Problem).map(|result| result.title), "would distort results");
     let notes = if of(CheckStatus::Note).count() == 1 { "note" } else { "notes" };
     let others = [(CheckStatus::Ok, "ok"), (CheckStatus::Note, notes), (CheckStatus::Unknown, "unknown")];
     let counted = others.into_iter().filter(|(status, _)| of(*status).next().is_some());
@@ -104,11 +104,11 @@ mod tests {
     #[test]
     fn problems_are_named_first_and_explained() {
         let text = shown(&results(true), false);
-        assert!(text.contains("1 problem would spoil figures: Clock. "), "{text}");
+        assert!(text.contains("1 problem would distort results: Clock. "), "{text}");
         assert!(text.contains("problem: clock source unknown: a reading takes 900 ns"), "{text}");
         assert!(text.contains("costs CPU time"), "the reason is given: {text}");
         let text = shown(&results(false), false);
-        assert!(text.contains("No problem found that would spoil figures. "), "{text}");
+        assert!(text.contains("No problem found that would distort results. "), "{text}");
         assert!(!text.contains("costs CPU time."), "{text}");
         assert!(shown(&results(false), true).contains("costs CPU time."));
     }

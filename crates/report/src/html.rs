@@ -56,7 +56,7 @@ pub struct PageBody {
     /// What was measured.
     pub title: String,
     host: String,
-    /// The first line of its verdict, which is the heading; empty where there is none.
+    /// The first line of its verdict, which is the heading; empty without a verdict.
     verdict: String,
     sections: String,
 }
@@ -222,7 +222,7 @@ const FEW_NOTES: usize = 3;
 /// A map of more columns or rows is drawn.
 const MAX_LINES: usize = 24;
 
-/// Writes a section; `charts` counts those of the page. What is no picture and has many lines is seen on demand.
+/// Writes a section; `charts` counts those of the page. Long sections without a picture are folded.
 fn write_section(section: &Section, number: usize, charts: &mut usize, out: &mut HtmlWriter) {
     out.open("section", &[("id", &format!("s{number}"))]);
     if !section.title.is_empty() {

@@ -174,7 +174,7 @@ fn price(text: &str) -> Result<Price, String> {
 /// Reads `12USD/month`.
 ///
 /// # Errors
-/// It is no price.
+/// The text is not a price.
 pub fn monthly_price(text: &str) -> Result<(f64, String), String> {
     parse_price(text).ok_or_else(|| format!("'{text}' is not a price: write 12USD/month"))
 }

@@ -1,4 +1,4 @@
-//! `fathom doctor`: what this machine allows, and what would spoil figures measured on it.
+//! `fathom doctor`: what this machine allows, and what would distort results measured on it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ Examples:
   fathom doctor /dev/nvme1n1 --explain
   fathom doctor /mnt/data && fathom bench /mnt/data
 
-Exit status: 0 no problem, 1 failed, 2 usage, 3 something would spoil figures, 130 interrupted.";
+Exit status: 0 no problem, 1 failed, 2 usage, 3 something would distort results, 130 interrupted.";
 
 /// Examines machine and target.
 ///

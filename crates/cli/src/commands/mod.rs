@@ -59,7 +59,7 @@ struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   fathom demo                         a tour of the commands on simulated volumes
-  fathom doctor /mnt/data             what would spoil figures on this machine
+  fathom doctor /mnt/data             what would distort results on this machine
   fathom bench /mnt/data              assess the volume under /mnt/data in about three minutes
   fathom bench --quick /mnt/data      the same in under a minute
   fathom fio --name=test --filename=/mnt/data/test --size=1g --rw=randread --direct=1
@@ -150,7 +150,7 @@ enum Command {
     History(history::HistoryArguments),
     /// Serve the history to browsers: reports, comparisons, trends, running tests
     Serve(serve::ServeArguments),
-    /// Check this machine for what would spoil figures
+    /// Check this machine for what would distort results
     Doctor(doctor::DoctorArguments),
     /// Demonstrate the commands on simulated volumes
     Demo(demo::DemoArguments),

@@ -111,7 +111,7 @@ for line in 'fathom doc' 'fathom bench --suite=cloud' 'fathom bench sim:aws-gp3'
     complete -C $line
 end
 ";
-    let expected = "doctor\tCheck this machine for what would spoil figures
+    let expected = "doctor\tCheck this machine for what would distort results
 --suite=cloud-disk
 sim:aws-gp3\tEBS General Purpose SSD
 sim:aws-gp3-2023\tEBS General Purpose SSD
@@ -136,7 +136,7 @@ try fathom bench --suite=cloud
 try fathom bench sim:aws-gp3
 try fathom prepare --precond
 ";
-    let expected = "add 6: -l|doctor|doctor  -- Check this machine for what would spoil figures
+    let expected = "add 6: -l|doctor|doctor  -- Check this machine for what would distort results
 add 6: -l|--suite=cloud-disk|--suite=cloud-disk
 files
 add 6: -l|sim:aws-gp3 sim:aws-gp3-2023|sim:aws-gp3  -- EBS General Purpose SSD sim:aws-gp3-2023  -- EBS General Purpose SSD

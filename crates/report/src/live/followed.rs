@@ -161,6 +161,7 @@ impl FollowedRun {
         let mut plots = self.plots().into_iter();
         let front = Front { plot: plots.next(), title: "Now", figures: self.figures(), uses: Vec::new() };
         let mut view = View { front, ..View::default() };
+        view.warn("Stalled", self.snapshot.stalled_ns.map(|ns| format!("for {}", Cell::duration(ns).text)));
         view.push("Running test", [Block::Plots(plots.collect())]);
         view.push("Plan", [Block::Table(self.plan())]);
         view
@@ -196,10 +197,7 @@ impl FollowedRun {
             ("Left of the test", snapshot.remaining_ns.map(whole_seconds)),
             ("Left of the run", self.run_remaining_ns.map(whole_seconds)),
         ];
-        let mut figures: Vec<FrontFigure> =
-            figures.into_iter().filter_map(|(label, cell)| Some(FrontFigure::new(label, cell?))).collect();
-        figures.extend(snapshot.stalled_ns.map(|ns| FrontFigure::new("Stalled for", Cell::duration(ns))));
-        figures
+        figures.into_iter().filter_map(|(label, cell)| Some(FrontFigure::new(label, cell?))).collect()
     }
 
     fn plan(&self) -> Table {
