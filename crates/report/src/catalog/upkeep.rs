@@ -11,7 +11,7 @@ use crate::view::{Block, Column, Table, View};
 /// The types whose rules or prices are older than a day.
 pub fn stale_view(types: &[&CatalogEntry], limit: &str) -> View {
     let mut view = View { data: data(types), ..View::default() };
-    view.say("Stale", format!("{} types have rules or prices older than {limit}", types.len()));
+    view.say("Stale", format!("rules or prices of {} are older than {limit}", counted(types.len(), "type")));
     let table = Table::of::<&CatalogEntry>(
         &[
             (Column::left("type"), &|entry| entry.id().into()),
@@ -65,13 +65,13 @@ pub fn changes_view(changes: &[CatalogChange]) -> View {
     let data = Table::of_documents(&["type=id,field,old,new"], documents);
     let mut view = View { data, ..View::default() };
     let types = changes.iter().map(|change| &change.id).collect::<std::collections::BTreeSet<_>>().len();
-    view.say("Changed", format!("{} fields of {types} types", changes.len()));
+    view.say("Changed", format!("{} of {}", counted(changes.len(), "field"), counted(types, "type")));
     let table = Table::of::<CatalogChange>(
         &[
             (Column::left("type"), &|change| change.id.as_str().into()),
             (Column::left("field"), &|change| change.field.as_deref().unwrap_or("(the type)").into()),
-            (Column::left("old"), &|change| change.old.as_deref().into()),
-            (Column::left("new"), &|change| change.new.as_deref().into()),
+            (Column::left("old"), &|change| change.old.as_deref().map(brief).into()),
+            (Column::left("new"), &|change| change.new.as_deref().map(brief).into()),
         ],
         changes,
     );
@@ -79,6 +79,20 @@ pub fn changes_view(changes: &[CatalogChange]) -> View {
         view.push("", [Block::Table(table)]);
     }
     view
+}
+
+/// Characters of a value that a table has room for at 100 columns; data have all of it.
+const MAX_VALUE: usize = 28;
+
+fn brief(value: &str) -> String {
+    match value.char_indices().nth(MAX_VALUE) {
+        Some((end, _)) => format!("{}...", &value[..end]),
+        None => value.to_owned(),
+    }
+}
+
+fn counted(number: usize, name: &str) -> String {
+    format!("{number} {name}{}", if number == 1 { "" } else { "s" })
 }
 
 fn change(change: &CatalogChange) -> Value {
