@@ -322,7 +322,7 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
     let is_inconclusive = arguments.strict && comparison.is_inconclusive();
     let exit = Exit::Done.with_criteria(comparison.is_failed(), is_inconclusive);
     if let Some(path) = &arguments.output {
-        report::write_comparison(path, &sources, comparison, &style)?;
+        report::write_comparison(path, &sources, comparison, layout, &style)?;
     }
     Ok(exit)
 }

@@ -178,9 +178,10 @@ pub fn write_comparison(
     path: &Path,
     sources: &[ComparedSource],
     comparison: VolumeComparison,
+    layout: Layout,
     style: &Style,
 ) -> Result<(), Complaint> {
-    let report = Report::Several(sources, Box::new(comparison));
+    let report = Report::Several(sources, Box::new(comparison), layout);
     let text = match ReportFormat::of_file(path) {
         Some(ReportFormat::Other(format)) => {
             report.other(format, &Style { colour: false, ..style.clone() })?
@@ -330,7 +331,7 @@ pub fn unwritable(path: &Path, error: &std::io::Error) -> Complaint {
 /// One run, or several with their comparison.
 enum Report<'a> {
     One(&'a RunRecord, usize),
-    Several(&'a [ComparedSource], Box<VolumeComparison>),
+    Several(&'a [ComparedSource], Box<VolumeComparison>, Layout),
 }
 
 impl Report<'_> {
@@ -338,7 +339,7 @@ impl Report<'_> {
         let [source] = sources else {
             let comparison = compare(sources, &CompareSettings::default());
             let comparison = comparison.map_err(|error| Complaint::usage(error, None))?;
-            return Ok(Report::Several(sources, Box::new(comparison)));
+            return Ok(Report::Several(sources, Box::new(comparison), Layout::Volumes));
         };
         let newest = newest(source).ok_or_else(|| Complaint::failed("there is no run to report", None))?;
         Ok(Report::One(newest, source.runs.len()))
@@ -355,7 +356,7 @@ impl Report<'_> {
                 }
                 view
             }
-            Report::Several(sources, comparison) => several(sources, comparison),
+            Report::Several(sources, comparison, layout) => several(sources, comparison, *layout),
         }
     }
 
@@ -364,7 +365,7 @@ impl Report<'_> {
             Report::One(record, _) => {
                 kind.parse().and_then(|kind: RunChart| page::chart(record, kind, style))
             }
-            Report::Several(_, comparison) => {
+            Report::Several(_, comparison, _) => {
                 kind.parse().and_then(|kind: ChartKind| compare_report::chart(comparison, kind, style))
             }
         };
@@ -381,10 +382,10 @@ impl Report<'_> {
                 format.write(style, out, || shown::view(&Analysis::of(record), style.show_fio), |_| Ok(()))
             }
             Report::One(record, _) => shown::show(record, style, format, out),
-            Report::Several(_, comparison) => format.write(
+            Report::Several(_, comparison, layout) => format.write(
                 style,
                 out,
-                || compare_report::view(comparison, Layout::Volumes, Vec::new()),
+                || compare_report::view(comparison, *layout, Vec::new()),
                 |out| compare_report::json::render(comparison, out),
             ),
         })?;
@@ -404,7 +405,7 @@ fn newest(source: &ComparedSource) -> Option<&RunRecord> {
 }
 
 /// The comparison with all its charts, then the page of each source.
-fn several(sources: &[ComparedSource], comparison: &VolumeComparison) -> View {
+fn several(sources: &[ComparedSource], comparison: &VolumeComparison, layout: Layout) -> View {
     let charts = [
         ChartKind::Bars,
         ChartKind::Ladder,
@@ -414,7 +415,7 @@ fn several(sources: &[ComparedSource], comparison: &VolumeComparison) -> View {
         ChartKind::Surface,
     ];
     let plots = charts.into_iter().filter_map(|kind| compare_report::plots(comparison, kind).ok()).flatten();
-    let mut view = compare_report::view(comparison, Layout::Volumes, plots.collect());
+    let mut view = compare_report::view(comparison, layout, plots.collect());
     // The conclusion, then the pictures, then the figures.
     let is_charts = |section: &Section| section.blocks.iter().any(|block| matches!(block, Block::Plots(_)));
     if let Some(place) = view.sections.iter().position(is_charts) {

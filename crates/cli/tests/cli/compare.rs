@@ -464,6 +464,10 @@ fn value_for_money_comes_first_if_it_is_asked_for() {
     };
     let text = of_uses("--price=C=4USD/month");
     assert!(text.contains("Cheapest for OLTP, ") && text.contains("backup: C, 4.00 USD."), "{text}");
+    // A file has the same.
+    asked(&["--price=C=4USD/month", "-o", "value.html"]);
+    let page = std::fs::read_to_string(dir.path().join("value.html")).unwrap();
+    assert!(page.contains("C 2.00 USD, B 2.67, A 33.33 per 1,000 sustained IOPS and month"));
     let text = of_uses("--price=C=4EUR/month");
     assert!(!text.contains("Cheapest for"), "{text}");
 }
