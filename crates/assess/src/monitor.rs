@@ -323,8 +323,9 @@ fn hand_on(load: &mut LoadWatch, event: &BlockEvent) {
     }
 }
 
-/// Processes that are looked at more closely, those that moved most first.
-const MAX_PROCESSES: usize = 32;
+/// Processes whose open files are looked at, those that moved most first: enough that a busy host does not hide who is
+/// behind a little I/O, and still some hundredths of a second.
+const MAX_PROCESSES: usize = 256;
 /// Most owners reported for a device.
 const MAX_OWNERS: usize = 5;
 
@@ -463,7 +464,7 @@ impl LastReading {
         moved
     }
 
-    /// Which device lies on which; read again only when devices came or went.
+    /// Which device lies on which; devices that are new, and loop devices with another file, are read.
     fn look_at_stacks(&mut self, root: &SysRoot) {
         let with_file = |name: String| {
             let file = root.text(root.block_dir(&name).join("loop/backing_file"));
@@ -473,9 +474,16 @@ impl LastReading {
         if names == self.names {
             return;
         }
-        let under = |(name, _): &(String, _)| Some((name.clone(), device_facts(root, name).ok()?.under));
-        self.under = names.iter().filter_map(under).collect();
-        self.names = names;
+        let before = std::mem::replace(&mut self.names, names);
+        let mut known = std::mem::take(&mut self.under);
+        for named in &self.names {
+            let (name, _) = named;
+            let under = match known.remove(name).filter(|_| before.contains(named)) {
+                Some(under) => under,
+                None => device_facts(root, name).map_or(Vec::new(), |facts| facts.under),
+            };
+            self.under.insert(name.clone(), under);
+        }
     }
 
     /// The numbers of a device and of all that lie on it.

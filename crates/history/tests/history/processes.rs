@@ -94,7 +94,7 @@ const KILLS: u32 = 100;
 const TESTS_KILLED: usize = 4;
 
 fn a_hundred_kills_lose_no_finished_test_and_damage_nothing(place: &Place) {
-    let mut finished = 0;
+    let mut finished = Vec::new();
     for kill in 0..KILLS {
         let mut writer = spawn_writer(place, TESTS_KILLED);
         let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines();
@@ -119,15 +119,19 @@ fn a_hundred_kills_lose_no_finished_test_and_damage_nothing(place: &Place) {
         if has_finished {
             assert_eq!((run.status, run.tests.len()), (TestStatus::Complete, TESTS_KILLED));
         }
-        finished += u32::from(run.status == TestStatus::Complete);
+        if run.status == TestStatus::Complete {
+            finished.push(u64::from(kill) + 1);
+        }
         if kill % 20 == 0 {
             place.assert_sound();
         }
     }
     let rows = place.open().list(&Filter::default()).unwrap();
     assert_eq!((rows.rows.len(), rows.unreadable.len()), (KILLS as usize, 0));
-    let complete = rows.rows.iter().filter(|row| row.status == TestStatus::Complete).count();
-    assert_eq!(complete, finished as usize);
+    // A server may have finished since what a killed writer had sent to it; nothing goes back.
+    let complete: Vec<u64> =
+        rows.rows.iter().filter(|row| row.status == TestStatus::Complete).map(|row| row.id).collect();
+    assert!(finished.iter().all(|id| complete.contains(id)), "{finished:?} became {complete:?}");
     place.assert_sound();
 }
 
