@@ -27,8 +27,8 @@ pub use closed_form::{
 pub use demand::{DemandNote, DemandStep, DemandTally, LoadDemand};
 pub use pace::LoadPace;
 pub use prediction::{
-    LowestCredits, MAX_SLICES, PredictedSlice, Prediction, PredictionRange, PredictionSet, Requirement,
-    ThrottleCause,
+    ExhaustionRange, LowestCredits, MAX_SLICES, PredictedSlice, Prediction, PredictionRange, PredictionSet,
+    Requirement, ThrottleCause,
 };
 pub use replay::{Replay, ReplayPace, ReplaySettings};
 pub use sums::{Arrivals, SumsSettings, predict_sums};

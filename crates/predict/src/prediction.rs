@@ -35,8 +35,8 @@ pub struct Prediction {
     pub lowest_credits: Option<LowestCredits>,
     /// When burst credits, or a burst of fixed length, were exhausted first; `None` where they were not.
     pub exhausted_ns: Option<u64>,
-    /// The earliest time at which they may have been, where I/Os may have come earlier than is predicted.
-    pub exhausted_from_ns: Option<u64>,
+    /// When they may have been exhausted, as far as that is known.
+    pub exhaustion: Option<ExhaustionRange>,
     /// The most requests that were outstanding at a time.
     pub longest_queue: u64,
     /// Time beyond the end of the load that the rest takes, ns.
@@ -119,6 +119,28 @@ pub struct PredictionRange {
     pub high: f64,
 }
 
+/// When credits are exhausted, ns since the beginning of the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ExhaustionRange {
+    /// Not before.
+    pub low: u64,
+    /// Not after; `None` where they may last.
+    pub high: Option<u64>,
+}
+
+impl ExhaustionRange {
+    /// At a known time.
+    pub fn at(ns: u64) -> ExhaustionRange {
+        ExhaustionRange { low: ns, high: Some(ns) }
+    }
+
+    /// The time, where both ends agree within a tenth.
+    pub fn value(self) -> Option<u64> {
+        let range = PredictionRange { low: self.low as f64, high: self.high? as f64 };
+        range.value().map(|ns| ns as u64)
+    }
+}
+
 impl PredictionRange {
     /// The figure, where both ends agree within a tenth.
     pub fn value(self) -> Option<f64> {
@@ -163,11 +185,11 @@ impl PredictionSet {
         Some(PredictionRange { low, high })
     }
 
-    /// When credits were exhausted; `None` where one predicts that they were not.
-    pub fn exhausted(&self) -> Option<PredictionRange> {
-        let found = self.range(|one| Some(one.exhausted_ns? as f64))?;
-        let earliest = self.all.iter().filter_map(|one| one.exhausted_from_ns).min();
-        Some(PredictionRange { low: earliest.map_or(found.low, |ns| found.low.min(ns as f64)), ..found })
+    /// When credits are exhausted; `None` where none predicts that.
+    pub fn exhausted(&self) -> Option<ExhaustionRange> {
+        let low = self.all.iter().filter_map(|one| Some(one.exhaustion?.low)).min()?;
+        let all: Option<Vec<u64>> = self.all.iter().map(|one| one.exhaustion?.high).collect();
+        Some(ExhaustionRange { low, high: all.and_then(|all| all.into_iter().max()) })
     }
 
     /// The range of a figure of all I/Os together.

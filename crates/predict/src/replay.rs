@@ -11,12 +11,12 @@ use std::collections::BinaryHeap;
 use fathom_model::Op;
 use fathom_observed::ObservedRequest;
 use fathom_volume::{
-    LimitState, ModelError, RequestOutcome, Volume, VolumeCompletion, VolumeModel, VolumeRequest,
+    Limit, LimitState, ModelError, RequestOutcome, Volume, VolumeCompletion, VolumeModel, VolumeRequest,
 };
 
 use crate::clients::ThreadSet;
 use crate::prediction::Requirement;
-use crate::prediction::{LowestCredits, Prediction};
+use crate::prediction::{ExhaustionRange, LowestCredits, Prediction};
 use crate::tally::Tally;
 use beside::ClientsBeside;
 use closed::ClosedLoop;
@@ -32,6 +32,9 @@ pub(super) const MAX_IN_FLIGHT: usize = 1 << 22;
 const EXHAUSTED_PER_MILLE: u64 = 1;
 /// Of a million requests that no limit delays, so many are no slower than those at the end of a load are taken for.
 const SLOW_PER_MILLION: u32 = 999_000;
+/// By how much the rate of a closed loop may differ from the predicted one: what its client and host add to each request is
+/// taken over from the recorded volume.
+const CLOSED_RATE_ERROR: f64 = 0.03;
 /// Offsets of direct requests are multiples of this.
 const SECTOR: u64 = 512;
 
@@ -209,9 +212,54 @@ pub(super) struct ReplayRun {
     service_ns: u64,
     busy_until: u64,
     throttled_ns: u64,
-    lowest: Option<(u64, u64)>,
-    exhausted_ns: Option<u64>,
+    buckets: Vec<Option<Bucket>>,
+    lowest: Option<CreditLevel>,
+    exhausted: Option<CreditLevel>,
     credits: Option<f64>,
+}
+
+/// Burst credits of a limit.
+#[derive(Clone, Copy)]
+struct Bucket {
+    initial: f64,
+    /// What is added, per ns.
+    refill: f64,
+}
+
+/// What was left of burst credits at a time.
+#[derive(Clone, Copy)]
+struct CreditLevel {
+    at_ns: u64,
+    /// Of [`FULL`].
+    share: u64,
+    left: u64,
+    /// `None` for a burst of fixed length.
+    bucket: Option<Bucket>,
+}
+
+impl CreditLevel {
+    /// When the credits are exhausted where the rate of the load differs by up to `error`: close to the refill rate a small
+    /// difference decides.
+    fn exhaustion(&self, error: f64, elapsed_ns: u64) -> Option<ExhaustionRange> {
+        let Some(bucket) = self.bucket else { return Some(ExhaustionRange::at(self.at_ns)) };
+        let drain = (bucket.initial - self.left as f64) / self.at_ns.max(1) as f64;
+        let error = error * (drain + bucket.refill);
+        let lasting =
+            |drain: f64| Some((bucket.initial / drain) as u64).filter(|ns| drain > 0.0 && *ns <= elapsed_ns);
+        Some(ExhaustionRange { low: lasting(drain + error)?, high: lasting(drain - error) })
+    }
+}
+
+/// The bucket of each limit that has one, in the order of the volume's states.
+fn buckets(model: &VolumeModel) -> Vec<Option<Bucket>> {
+    let stages = model.shared.iter().chain(&model.reads).chain(&model.writes);
+    let bucket = |limit: Option<Limit>| match limit? {
+        Limit::Credit { base, initial, .. } => {
+            Some(Bucket { initial: initial as f64, refill: base.as_f64() / 1e9 })
+        }
+        Limit::Rate(_) | Limit::Window { .. } | Limit::OnDemand { .. } => None,
+    };
+    stages.flat_map(|stage| [stage.ios, stage.bytes]).map(bucket).collect()
 }
 
 /// Parts of a full bucket.
@@ -236,8 +284,9 @@ impl ReplayRun {
                 .unwrap_or(0),
             busy_until: 0,
             throttled_ns: 0,
+            buckets: buckets(model),
             lowest: None,
-            exhausted_ns: None,
+            exhausted: None,
             credits: None,
         })
     }
@@ -269,25 +318,39 @@ impl ReplayRun {
 
     /// Looks at credits when the last request takes its own. Between requests they only rise.
     fn look(&mut self, at: u64) {
-        let mut lowest: Option<u64> = None;
-        for state in self.volume.volume.stage_states(at).flat_map(|state| [state.ios, state.bytes]).flatten()
-        {
-            let is_exhausted = match state {
-                LimitState::Credit { left, capacity } => {
+        let mut lowest: Option<CreditLevel> = None;
+        let states = self.volume.volume.stage_states(at).flat_map(|state| [state.ios, state.bytes]);
+        for (state, &bucket) in states.zip(&self.buckets) {
+            match state {
+                Some(LimitState::Credit { left, capacity }) => {
                     let share = (u128::from(left) * u128::from(FULL) / u128::from(capacity.max(1))) as u64;
-                    lowest = Some(lowest.map_or(share, |lowest| lowest.min(share)));
-                    share < FULL / 1000 * EXHAUSTED_PER_MILLE
+                    let level = CreditLevel { at_ns: at, share, left, bucket };
+                    if lowest.is_none_or(|lowest| share < lowest.share) {
+                        lowest = Some(level);
+                    }
+                    if share < FULL / 1000 * EXHAUSTED_PER_MILLE {
+                        self.exhausted.get_or_insert(level);
+                    }
                 }
-                LimitState::Rest { .. } => true,
-                LimitState::Steady | LimitState::Burst { .. } | LimitState::Ready => false,
-            };
-            if is_exhausted && self.exhausted_ns.is_none() {
-                self.exhausted_ns = Some(at);
+                Some(LimitState::Rest { .. }) => {
+                    self.exhausted.get_or_insert(CreditLevel { at_ns: at, share: 0, left: 0, bucket: None });
+                }
+                Some(LimitState::Steady | LimitState::Burst { .. } | LimitState::Ready) | None => {}
             }
         }
-        self.credits = lowest.map(|share| share as f64 / FULL as f64);
-        if let Some(share) = lowest.filter(|share| self.lowest.is_none_or(|(lowest, _)| *share < lowest)) {
-            self.lowest = Some((share, at));
+        self.credits = lowest.map(|level| level.share as f64 / FULL as f64);
+        if let Some(level) =
+            lowest.filter(|level| self.lowest.is_none_or(|lowest| level.share < lowest.share))
+        {
+            self.lowest = Some(level);
+        }
+    }
+
+    /// When credits are exhausted. The times of an open load are recorded; the rate of clients that wait follows.
+    fn exhaustion(&self, elapsed_ns: u64) -> Option<ExhaustionRange> {
+        match (self.pace, self.exhausted) {
+            (ReplayPace::Open, exhausted) => exhausted.map(|level| ExhaustionRange::at(level.at_ns)),
+            (_, exhausted) => exhausted.or(self.lowest)?.exhaustion(CLOSED_RATE_ERROR, elapsed_ns),
         }
     }
 
@@ -298,6 +361,7 @@ impl ReplayRun {
             ReplayPace::Open | ReplayPace::Beside(_) => self.length_ns.max(last_end),
             ReplayPace::Closed => last_end.max(1),
         };
+        let exhaustion = self.exhaustion(elapsed);
         let (summary, above_objective_ns, slices) = self.tally.finish(elapsed, self.credits);
         let share = |ns: u64| ns as f64 / elapsed as f64;
         let served_ns = last_end.saturating_sub(self.service_ns).max(1);
@@ -312,8 +376,9 @@ impl ReplayRun {
             throttled_share: share(self.throttled_ns).min(1.0),
             lowest_credits: self
                 .lowest
-                .map(|(level, at_ns)| LowestCredits { share: level as f64 / FULL as f64, at_ns }),
-            exhausted_ns: self.exhausted_ns,
+                .map(|level| LowestCredits { share: level.share as f64 / FULL as f64, at_ns: level.at_ns }),
+            exhausted_ns: self.exhausted.map(|level| level.at_ns),
+            exhaustion,
             longest_queue: self.in_flight.highest as u64,
             backlog_ns: last_end.saturating_sub(self.length_ns),
             above_objective_ns,

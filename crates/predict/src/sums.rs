@@ -8,7 +8,7 @@ use fathom_volume::{
 
 use crate::demand::{DemandStep, LoadDemand};
 use crate::prediction::Requirement;
-use crate::prediction::{LowestCredits, Prediction, ThrottleCause};
+use crate::prediction::{ExhaustionRange, LowestCredits, Prediction, ThrottleCause};
 use crate::tally::{Tally, add_latencies};
 
 /// How I/Os arrived within their intervals.
@@ -105,9 +105,10 @@ pub fn predict_sums(
     let drained_ns = lanes.iter().map(FluidVolume::now_ns).max().unwrap_or(0);
     let backlog_ns = drained_ns.saturating_sub(end_ns);
     let mut prediction = sums.prediction(&lanes, demand, backlog_ns, credits);
-    if settings.arrivals == Arrivals::AtOnce {
-        prediction.exhausted_from_ns = prediction.exhausted_ns.map(|at_ns| earliest_ns(demand, at_ns));
-    }
+    prediction.exhaustion = prediction.exhausted_ns.map(|at_ns| match settings.arrivals {
+        Arrivals::AtOnce => ExhaustionRange { low: earliest_ns(demand, at_ns), high: Some(at_ns) },
+        Arrivals::Evenly | Arrivals::Shaped(_) => ExhaustionRange::at(at_ns),
+    });
     Ok(prediction)
 }
 

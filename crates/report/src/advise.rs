@@ -6,7 +6,7 @@ pub mod json;
 use fathom_analysis::advise::{Advice, AdvisedCandidate, AdvisedLoad, GrowthBreak, ObjectiveSource};
 use fathom_model::units::{bytes, duration, grouped, latency};
 use fathom_model::{Nanos, STALE};
-use fathom_predict::{LoadPace, PredictedSlice, Prediction, PredictionRange, PredictionSet};
+use fathom_predict::{ExhaustionRange, LoadPace, PredictedSlice, Prediction, PredictionRange, PredictionSet};
 use fathom_record::{LatencySummary, OpSummary};
 use serde_json::json;
 
@@ -269,14 +269,7 @@ fn candidates(listed: &[&AdvisedCandidate]) -> Table {
                 percent(candidate, |one| Some(one.lowest_credits?.share))
             }),
             (Column::right("exhausted at").dispensable(2), &|candidate| {
-                candidate
-                    .predicted
-                    .all
-                    .iter()
-                    .filter_map(|one| one.exhausted_ns)
-                    .min()
-                    .map(Cell::duration)
-                    .into()
+                candidate.predicted.exhausted().map(exhausted_at).into()
             }),
             (Column::right("holds up to").dispensable(0), &|candidate| {
                 candidate.breaks.as_ref().map(holds).into()
@@ -289,6 +282,16 @@ fn candidates(listed: &[&AdvisedCandidate]) -> Table {
         false => Tone::Normal,
     };
     table.toned(listed.iter().map(tone)).without_empty()
+}
+
+/// `1 h 2 min`, or `from 40 s` where they may last.
+fn exhausted_at(range: ExhaustionRange) -> Cell {
+    let text = |ns: u64| duration(Nanos(ns));
+    match (range.value(), range.high) {
+        (Some(ns), _) => Cell::duration(ns),
+        (None, Some(high)) => Cell::real(range.low as f64, format!("{} to {}", text(range.low), text(high))),
+        (None, None) => Cell::real(range.low as f64, format!("from {}, if ever", text(range.low))),
+    }
 }
 
 /// `1.00 ms`, or `1.00 to 20.0 ms` where the load does not say more.
@@ -439,7 +442,7 @@ const COLUMNS: &str = "\
 fn data(advice: &Advice) -> Table {
     let document = |one: &AdvisedCandidate| {
         let rest = json!({
-            "exhausted_ns": one.predicted.all.iter().filter_map(|one| one.exhausted_ns).min(),
+            "exhausted_ns": one.predicted.exhausted().map(|range| range.low),
             "price_is_stale": one.price.as_ref().map(|bill| bill.price.is_stale),
         });
         object([json::candidate(one), rest])

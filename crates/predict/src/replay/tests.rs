@@ -272,6 +272,32 @@ fn credits_last_as_long_as_in_the_run() {
 }
 
 #[test]
+fn close_to_the_refill_rate_a_closed_loop_may_never_exhaust_its_credits() {
+    let recorded = run(Shape::Clients(1, 2e6), &model(Limit::Rate(rate(10_000)), 300), 1, LENGTH);
+    let on = |limit: Limit| predicted(&recorded, &model(limit, 2_000), ReplayPace::Closed);
+    let rate_of = |found: &Prediction| found.summary.total.as_ref().unwrap().iops;
+    let unlimited = rate_of(&on(Limit::Rate(rate(10_000))));
+    // About 243 IOPS, of which the credits have to bring 20, 50 and none.
+    let found = [223, 193, 260].map(|base| {
+        let found = on(bucket(base, 3_000, 3_000));
+        let drain = unlimited - base as f64;
+        let error = 0.03 * unlimited;
+        let lasts = |drain: f64| 3_000.0 / drain.max(0.0);
+        let range = found
+            .exhaustion
+            .map(|range| [Some(range.low), range.high].map(|ns| ns.map(|ns| ns as f64 / 1e9)));
+        (range, [lasts(drain + error), lasts(drain - error)])
+    });
+    let is_near = |found: Option<f64>, expected: f64| (found.unwrap() / expected - 1.0).abs() < 0.05;
+    let [(narrow, [from, _]), (wide, [first, last]), (none, _)] = found;
+    let [low, high] = narrow.unwrap();
+    assert!(is_near(low, from) && high.is_none(), "{low:?} for {from}, {high:?}");
+    let [low, high] = wide.unwrap();
+    assert!(is_near(low, first) && is_near(high, last), "{low:?} for {first}, {high:?} for {last}");
+    assert_eq!(none, None);
+}
+
+#[test]
 fn credits_are_exhausted_when_the_last_is_taken_not_when_its_request_arrives() {
     // 10,000 requests at once: of 2,000 credits 500 a second are missing, so the last is taken after 4 s.
     let requests: Vec<ObservedRequest> = (0..10_000).map(|_| request(0, &mut Draws(1))).collect();

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use fathom_analysis::advise::{Advice, AdvisedCandidate};
-use fathom_predict::{Prediction, PredictionRange, PredictionSet};
+use fathom_predict::{ExhaustionRange, Prediction, PredictionRange, PredictionSet};
 use fathom_record::OpSummary;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -122,7 +122,7 @@ fn predicted(set: &PredictionSet) -> Value {
         "read": direction(|one| one.summary.read.as_ref()),
         "write": direction(|one| one.summary.write.as_ref()),
         "throttled_share": value(throttled),
-        "exhausted_ns": value(exhausted).map(|ns| ns as u64),
+        "exhausted_ns": exhausted.and_then(ExhaustionRange::value),
         // From here on the worst case, but for the share that is served.
         "lowest_credits": lowest.min_by(|one, other| one.share.total_cmp(&other.share)),
         "longest_queue": most(|one| Some(one.longest_queue)).unwrap_or(0),
