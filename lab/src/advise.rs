@@ -407,7 +407,8 @@ impl Figure {
     }
 
     fn is_near(&self) -> bool {
-        let is_narrow = self.predicted.is_some_and(|(low, high)| high < low * SPAN);
+        // That something may never happen is no width of a figure.
+        let is_narrow = self.predicted.is_some_and(|(low, high)| high < low * SPAN || high.is_infinite());
         is_narrow && self.error().is_some_and(|error| error.abs() <= self.max_error)
     }
 }
@@ -416,6 +417,7 @@ impl fmt::Display for Figure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let amount = |value: Option<f64>| match (value, self.name.as_str()) {
             (None, _) => "unknown".to_owned(),
+            (Some(value), "exhausted") if value.is_infinite() => "never".to_owned(),
             (Some(value), "rate") => format!("{value:.1} IOPS"),
             (Some(value), "exhausted") => format!("{value:.2} s"),
             (Some(value), _) => format!("{:.3} ms", value / 1e6),
@@ -450,11 +452,13 @@ fn compared(case: &MeasuredCase, found: &Value, truth: &RunFigures) -> Vec<Figur
         let predicted = range(&found["range"]["lat_ns"][percentile]);
         all.push(figure(percentile, predicted, Some((latency - late, latency)), max_error));
     }
-    let from_head = |ns: f64| ns / 1e9 - case.head_s;
-    let exhausted =
-        range(&found["range"]["exhausted_ns"]).map(|(low, high)| (from_head(low), from_head(high)));
-    if exhausted.is_some() || truth.exhausted_s.is_some() {
-        all.push(figure("exhausted", exhausted, truth.exhausted_s.map(|s| (s, s)), EXHAUSTED));
+    // Never is later than any time.
+    let from_head = |ns: &Value| ns.as_f64().map_or(f64::INFINITY, |ns| ns / 1e9 - case.head_s);
+    let of_range = &found["range"]["exhausted_ns"];
+    let predicted = (from_head(&of_range["low"]), from_head(&of_range["high"]));
+    let exhausted_s = truth.exhausted_s.unwrap_or(f64::INFINITY);
+    if predicted.0.is_finite() || exhausted_s.is_finite() {
+        all.push(figure("exhausted", Some(predicted), Some((exhausted_s, exhausted_s)), EXHAUSTED));
     }
     all
 }
@@ -569,7 +573,7 @@ mod tests {
         let predicted = json!({"range": {
             "iops": range(iops, iops),
             "lat_ns": {"p50": range(1e6, 1e6), "p99": range(p99[0], p99[1])},
-            "exhausted_ns": exhausted_ns.map(|ns| range(ns, ns)),
+            "exhausted_ns": exhausted_ns.map(|low| json!({"low": low, "high": Some(low).filter(|ns| *ns > 3e9)})),
         }});
         let (ios, seconds, exhausted_s) = (5_000.0, 9.0, Some(5.0));
         let truth = RunFigures { ios, seconds, lat_ns: [1e6, 4e6], late_ns: [0.0; 2], exhausted_s };
@@ -596,6 +600,8 @@ mod tests {
         check(&case(501.0, [4.7e6; 2], Some(5.6e9)), &[]);
         check(&case(520.0, [4.3e6; 2], Some(5.6e9)), &["served: rate"]);
         check(&case(500.0, [5.0e6; 2], None), &["p99", "exhausted"]);
+        // From 2.5 s on, if ever.
+        check(&case(500.0, [4e6; 2], Some(3e9)), &[]);
         check(&case(500.0, [2.0e6, 5.0e6], Some(5.5e9)), &[]);
         check(&case(500.0, [1.0e6, 5.0e6], Some(5.5e9)), &["p99"]);
         // The disk was late by a fifth.

@@ -20,13 +20,14 @@ use fathom_analysis::criterion::{Criterion, CriterionVerdict};
 use fathom_catalog::{
     Catalog, CatalogEntry, Constraints, FoundVolume, Instances, Lifecycle, MonthlyUse, Parameters, VolumeNeed,
 };
+use fathom_model::{CostPart, MonthlyCost, Price};
 use fathom_predict::{OfferedLoad, Prediction, PredictionSet, RecurringBurst};
 use predictor::{Predictor, VolumeUnderLoad};
 
-use crate::AssessError;
 use crate::catalogue::VolumeTypes;
 use crate::need::NeedSettings;
 use crate::simulated::SimulatedVolume;
+use crate::{AssessError, ErrorKind};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -55,8 +56,42 @@ pub struct AdviseSettings {
     pub historical: bool,
     /// Code of the currency that comes first.
     pub currency: String,
+    /// Prices of candidates by their names, in place of the catalogue's.
+    pub prices: Vec<StatedPrice>,
     /// The types that names mean.
     pub types: VolumeTypes,
+}
+
+/// What a volume costs a month.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatedPrice {
+    /// The candidate as it is given.
+    pub volume: String,
+    /// The amount.
+    pub per_month: f64,
+    /// Its currency.
+    pub currency: String,
+}
+
+impl StatedPrice {
+    fn is_of(&self, volume: &str) -> bool {
+        let [own, other] = [&self.volume, volume].map(|text| text.strip_prefix("sim:").unwrap_or(text));
+        // The instance that is asked for is added to the name.
+        other.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest[1..].starts_with("instance="))
+    }
+
+    fn bill(&self) -> MonthlyCost {
+        MonthlyCost {
+            price: Price {
+                currency: self.currency.clone(),
+                source: "--price".to_owned(),
+                ..Price::default()
+            },
+            total: self.per_month,
+            parts: vec![CostPart { what: "volume".to_owned(), amount: 1.0, cost: self.per_month }],
+            unknown: Vec::new(),
+        }
+    }
 }
 
 /// What a name says of the instance that its volume is attached to.
@@ -82,6 +117,7 @@ const GROWTH_PREDICTIONS: usize = 12;
 /// A file cannot be read or holds nothing to predict from, or a volume makes no sense.
 pub fn advise(settings: &AdviseSettings) -> Result<Advice, AssessError> {
     let catalog = settings.types.catalogue()?;
+    check_prices(settings)?;
     let current = present(settings).transpose()?;
     let evidence = Evidence::read(settings)?;
     let objective = objective(settings, &evidence, current.is_some());
@@ -112,6 +148,17 @@ pub fn advise(settings: &AdviseSettings) -> Result<Advice, AssessError> {
     asker.confirm(&mut advice)?;
     asker.find_breaks(&mut advice)?;
     Ok(advice)
+}
+
+/// Each price is of a volume that is asked for.
+fn check_prices(settings: &AdviseSettings) -> Result<(), AssessError> {
+    let is_asked = |price: &&StatedPrice| {
+        settings.candidates.iter().chain(&settings.current).any(|volume| price.is_of(volume))
+    };
+    let Some(price) = settings.prices.iter().find(|price| !is_asked(price)) else { return Ok(()) };
+    let message = format!("--price {}: no --candidate and no --current has this name", price.volume);
+    let hint = format!("add --candidate '{}'", price.volume);
+    Err(AssessError::new(ErrorKind::Usage, message, Some(hint)))
 }
 
 /// The present volume: on the instance that is asked for, unless it cannot be attached to that, as to one of another provider.
@@ -337,7 +384,11 @@ impl Asker<'_> {
             MonthlyUse::at_rates(iops, first.billed_transactions as f64 / elapsed_s)
         };
         let used = predicted.first().map(used);
-        let price = used.map(|used| volume.cost_of_month(&self.settings.types, used)).transpose()?.flatten();
+        let name = volume.path.to_string_lossy();
+        let price = match self.settings.prices.iter().find(|price| price.is_of(&name)) {
+            Some(stated) => Some(stated.bill()),
+            None => used.map(|used| volume.cost_of_month(&self.settings.types, used)).transpose()?.flatten(),
+        };
         let (id, parameters) = match &volume.chosen {
             Some((id, parameters)) => (id.clone(), parameters.clone()),
             None => ("custom".to_owned(), Parameters::default()),

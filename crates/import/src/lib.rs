@@ -1,5 +1,5 @@
 //! Records from the output of other programs: of fio and ioping in any format, of dd, sysbench, disk testers and iostat as text, and
-//! tables of figures; alone, or several in the text of a page.
+//! tables of figures; alone, or several in a page, of which the text is read where it is in HTML.
 //!
 //! Reads what is there, with the resolution of the text, and lists what is missing. A unit is never guessed, and whether figures
 //! contradict one another is not decided here.
@@ -13,6 +13,7 @@ mod error;
 mod fio_json;
 mod fio_terse;
 mod fio_text;
+mod html;
 mod ioping;
 mod json;
 mod load;
@@ -35,6 +36,11 @@ use fathom_record::{ImportFormat, RunRecord};
 /// # Errors
 /// The text has no figure of a known format, or is cut off in its middle; the error names the line and the remedy.
 pub fn import(text: &str, file: &str) -> Result<RunRecord, ImportError> {
+    if html::is_html(text) {
+        let text = html::text_of(text);
+        let format = detect(&text).ok_or_else(|| ImportError::unknown(&text))?;
+        return import_as(format, &text, file);
+    }
     let format = detect(text).ok_or_else(|| ImportError::unknown(text))?;
     import_as(format, text, file)
 }

@@ -1,4 +1,5 @@
-//! Output of other programs for people: dd, sysbench, CrystalDiskMark and KDiskMark, HD Tune, the Phoronix Test Suite, iostat.
+//! Output of other programs for people: dd, sysbench, CrystalDiskMark and KDiskMark, HD Tune, the Phoronix Test Suite, iostat; and
+//! the results that elbencho appends to a file.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::text::SourceText;
 pub(crate) fn read(source: &SourceText) -> Vec<SourceReport> {
     let lines: Vec<&str> = source.as_str().split('\n').collect();
     let mut all = dd(&lines);
-    for reader in [disk_mark, sysbench, hd_tune, phoronix, iostat] {
+    for reader in [disk_mark, sysbench, hd_tune, phoronix, iostat, elbencho] {
         all.extend(reader(&lines));
     }
     all.into_iter().filter_map(Output::report).collect()
@@ -350,6 +351,63 @@ fn iostat(lines: &[&str]) -> Vec<Output> {
     all
 }
 
+/// The rows of `elbencho --csvfile` below their head, a phase each: its figures when the last thread ended.
+fn elbencho(lines: &[&str]) -> Vec<Output> {
+    let mut all: Vec<Output> = Vec::new();
+    let mut head: Vec<String> = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        if line.starts_with("ISO date,") {
+            head = fields(line);
+            all.push(Output::at(index, "elbencho"));
+            continue;
+        }
+        let row = if head.is_empty() { Vec::new() } else { fields(line) };
+        let Some(output) = all.last_mut().filter(|_| !row.is_empty() && row.len() == head.len()) else {
+            head.clear();
+            continue;
+        };
+        let value =
+            |name: &str| head.iter().position(|one| one == name).map_or("", |place| row[place].trim());
+        let direction = match value("operation") {
+            "READ" => "read",
+            "WRITE" => "write",
+            _ => continue,
+        };
+        let is_random = value("random") == "1";
+        let rw = if is_random { format!("rand{direction}") } else { direction.to_owned() };
+        let count = |name: &str| value(name).parse::<u64>().ok();
+        let jobs = count("threads").map(|threads| (threads * count("hosts").unwrap_or(1).max(1)).to_string());
+        let options = [
+            ("rw", rw.as_str()),
+            ("bs", value("block size")),
+            ("iodepth", value("IO depth")),
+            ("numjobs", jobs.as_deref().unwrap_or_default()),
+            ("direct", value("direct IO")),
+        ];
+        let label = value("label");
+        let test = if label.is_empty() { rw.clone() } else { format!("{label} {rw}") };
+        for (name, metric, unit) in [
+            ("IOPS [last]", "iops", "IOPS"),
+            ("MiB/s [last]", "bytes_per_second", "MiB/s"),
+            ("IO lat us [avg]", "lat_ns.mean", "us"),
+            ("IO lat us [max]", "lat_ns.max", "us"),
+        ] {
+            if leading(value(name)).is_some_and(|(_, rest)| rest.is_empty()) {
+                output.add(index, &test, &format!("{direction}.{metric}"), (value(name), unit), &options);
+            }
+        }
+    }
+    all.retain(|output| !output.rows.is_empty());
+    all
+}
+
+/// The fields of a line of CSV; none where it is no line of it.
+fn fields(line: &str) -> Vec<String> {
+    let reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes());
+    let row = reader.into_records().next().and_then(Result::ok);
+    row.map_or(Vec::new(), |row| row.iter().map(str::to_owned).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use fathom_record::import::ImportedOp;
@@ -422,5 +480,23 @@ mod tests {
         assert_eq!(all.len(), 2);
         let read = read_op(&all[1], "sda report 2");
         assert_eq!((read.iops.unwrap().value, read.lat.mean.unwrap().value), (2000.0, 420_000));
+    }
+    #[test]
+    fn phases_of_elbencho() {
+        let text = "ISO date,label,hosts,threads,block size,direct IO,random,IO depth,operation,IOPS [first],IOPS [last],\
+                    MiB/s [first],MiB/s [last],IO lat us [avg],command\n\
+                    2026-01-02T03:04:05+0000,,2,4,4096,1,1,16,WRITE,9000,8800,35,34,14540,\"elbencho -w, -t 4\"\n\
+                    2026-01-02T03:05:05+0000,,2,4,4096,1,1,16,RMFILES,,,,,,elbencho\n\
+                    2026-01-02T03:06:05+0000,big,1,1,1048576,1,0,1,READ,500,500,500,500,2000,elbencho\n";
+        let all = found(text);
+        let names: Vec<&str> = all[0].tests.iter().map(|test| test.name.as_str()).collect();
+        assert_eq!((names, all[0].line()), (vec!["randwrite", "big read"], 1));
+        let write = &all[0].tests[0].imported;
+        let figures = write.entries[0].op(fathom_model::Op::Write).unwrap();
+        assert_eq!((figures.iops.unwrap().value, figures.lat.mean.unwrap().value), (8_800.0, 14_540_000));
+        assert_eq!((write.load.queue_depth, write.load.jobs), (Some(16), Some(8)));
+        let read = read_op(&all[0], "big read");
+        assert_eq!(read.bytes_per_second.unwrap().value, 500.0 * 1_048_576.0);
+        assert!(found("ISO date,label\n1,2,3\n").is_empty());
     }
 }

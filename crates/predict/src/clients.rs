@@ -92,18 +92,21 @@ impl ArrivalCounter {
 
     /// Whether it has to look at all requests once more, and is ready for it.
     pub fn looks_again(&mut self) -> bool {
-        // Where all together wait for one another, it does not matter which thread hands a request on.
-        if !self.clients.is_empty() || self.all.pace() == LoadPace::Closed {
+        if !self.clients.is_empty() {
             return false;
         }
-        let mut requests = 0;
+        let (mut requests, mut outstanding) = (0, 0.0);
         for (thread, counter) in (0..=u8::MAX).zip(&self.threads) {
             if let Some(counter) = counter.as_ref().filter(|counter| counter.pace() == LoadPace::Closed) {
                 self.clients.insert(thread);
                 requests += counter.requests();
+                outstanding += counter.most_outstanding();
             }
         }
-        if self.clients.is_empty() || requests * (FEW + 1) < self.all.requests() * FEW {
+        let are_all = requests * (FEW + 1) >= self.all.requests() * FEW;
+        // All together wait for one another, and no more are outstanding than clients have: other threads hand their requests on.
+        let are_handed_on = self.all.pace() == LoadPace::Closed && self.all.most_outstanding() <= outstanding;
+        if self.clients.is_empty() || !are_all && !are_handed_on {
             return !self.clients.is_empty();
         }
         (self.is_closed, self.clients) = (true, ThreadSet::default());
@@ -114,6 +117,7 @@ impl ArrivalCounter {
     pub fn arrivals(&self) -> LoadArrivals {
         let (clients, others) = (self.clients, self.others.pace());
         let pace = match clients.is_empty() {
+            true if self.is_closed => LoadPace::Closed,
             true => self.all.pace(),
             false if others == LoadPace::Closed => LoadPace::Closed,
             false => LoadPace::Split,

@@ -73,6 +73,11 @@ impl PaceCounter {
         self.requests
     }
 
+    /// The most requests that are outstanding at a time.
+    pub(crate) fn most_outstanding(&self) -> f64 {
+        self.outstanding.bound()
+    }
+
     /// Looks at the next request.
     #[inline]
     pub(crate) fn push(&mut self, request: &ObservedRequest) {

@@ -29,14 +29,21 @@ pub(crate) fn push(verdict: &VolumeVerdict, record: &RunRecord, view: &mut View)
     push_rates(&verdict.rates, view);
     // The rules look at one host and its device; of several the findings say which limit they share.
     let is_of_one_host = record.header.fleet.is_none();
-    view.say("Limited by", limit(&verdict.rates).filter(|_| is_of_one_host));
-    let SuitabilityVerdict { suitable, in_bursts, marginal, unsuitable, .. } = &verdict.suitability;
-    match [suitable, in_bursts, marginal].iter().all(|names| names.is_empty()) {
-        true => view.say(NOT_FOR, (!unsuitable.is_empty()).then(|| named(unsuitable))),
-        false => view.say(SUITS, uses(&verdict.suitability)),
+    view.say("Limited by", limit(&verdict.rates, record).filter(|_| is_of_one_host));
+    if let Some((label, text)) = suitability(&verdict.suitability) {
+        view.say(label, text);
     }
     push_problems(record, view);
     view.say(NEXT, verdict.next.clone());
+}
+
+/// The uses that a volume suits, or those that it does not where it suits none, with their label.
+pub(crate) fn suitability(all: &SuitabilityVerdict) -> Option<(&'static str, String)> {
+    let SuitabilityVerdict { suitable, in_bursts, marginal, unsuitable, .. } = all;
+    match [suitable, in_bursts, marginal].iter().all(|names| names.is_empty()) {
+        true => (!unsuitable.is_empty()).then(|| (NOT_FOR, named(unsuitable))),
+        false => Some((SUITS, uses(all))),
+    }
 }
 
 /// What is held indefinitely with the burst before it; what was reached where the former is unknown.
@@ -136,8 +143,19 @@ fn rate_text(unit: RateUnit, rate: f64) -> String {
     }
 }
 
+/// The limit above the volume that holds its rates; the instance where its limits are known.
+fn limit_above(record: &RunRecord) -> String {
+    let found = record.findings.iter().filter(|found| found.id == FindingId::InstanceCap);
+    let instance = found.filter_map(|found| found.evidence.get("instance")?.as_str()).next();
+    match instance {
+        None => "a limit above the volume, such as that of the instance".to_owned(),
+        Some("") => "the instance, not the volume".to_owned(),
+        Some(name) => format!("the instance {name}, not the volume"),
+    }
+}
+
 /// What limits the rates, and from which queue depth on.
-fn limit(rates: &[RateVerdict]) -> Option<String> {
+fn limit(rates: &[RateVerdict], record: &RunRecord) -> Option<String> {
     let of = |unit: RateUnit| rates.iter().find(move |rate| rate.unit == unit && rate.limit.is_some());
     let (iops, bytes) = (of(RateUnit::Iops), of(RateUnit::BytesPerSecond));
     let is_client = rates.iter().any(|rate| rate.limit == Some(FindingId::ClientCpuBound));
@@ -153,7 +171,7 @@ fn limit(rates: &[RateVerdict]) -> Option<String> {
     let is_counted = |rate: Option<&RateVerdict>| rate.is_some_and(|rate| !is_unknown(&rate));
     Some(match (iops, bytes) {
         _ if is_client => "the CPU of this host".to_owned(),
-        _ if is_instance => "a limit above the volume, such as that of the instance".to_owned(),
+        _ if is_instance => limit_above(record),
         (Some(ios), Some(bytes)) if is_counted(iops) && !is_unknown(&bytes) => {
             format!("an IOPS limit ({}) and a bandwidth limit ({})", at(ios), at(bytes))
         }

@@ -10,6 +10,8 @@ use crate::sweep::spec::{Axis, depths, first_blocks};
 
 /// Blocks closer than this to the crossover need no other one.
 const CLOSE: f64 = 0.02;
+/// Sizes are rounded by at most half of one part in so many: less than that.
+const ROUND: f64 = 32.0;
 
 impl Planner<'_> {
     /// More block sizes where the limits are not seen yet, and at their crossover.
@@ -56,7 +58,8 @@ impl Planner<'_> {
             let is_held_by_bytes = is_in(&by_bytes, first.block) && by_bytes.len() > 1;
             let smaller = first.block / if is_held_by_bytes { 4 } else { 2 };
             let smaller = smaller.max(least);
-            let between = levels.get(1).map(|second| self.rounded((first.block * second.block) as f64));
+            let between =
+                levels.get(1).map(|second| self.rounded(((first.block * second.block) as f64).sqrt()));
             let found = Some(smaller).filter(is_new).or_else(|| between.flatten().filter(is_new));
             if found.is_some() {
                 return found;
@@ -79,14 +82,14 @@ impl Planner<'_> {
         }
         let crossover = limits.crossover_block_size_bytes?.value()?;
         let is_close = |level: &DepthPlateau| (level.block as f64 / crossover - 1.0).abs() <= CLOSE;
-        let nearest = (crossover / self.spec.unit as f64).round() as u64 * self.spec.unit;
-        Some(nearest).filter(|_| !levels.iter().any(is_close)).filter(is_new)
+        self.rounded(crossover).filter(|_| !levels.iter().any(is_close)).filter(is_new)
     }
 
-    /// The geometric middle of two sizes whose product is `product`.
-    fn rounded(&self, product: f64) -> Option<u64> {
-        let unit = self.spec.unit;
-        Some((product.sqrt() / unit as f64).round() as u64 * unit).filter(|&block| block > 0)
+    /// The nearest size with a short name that requests may have.
+    fn rounded(&self, bytes: f64) -> Option<u64> {
+        let step = 1 << ((bytes / ROUND) as u64).max(1).ilog2();
+        let unit = if self.spec.unit.is_power_of_two() { self.spec.unit.max(step) } else { self.spec.unit };
+        Some((bytes / unit as f64).round() as u64 * unit).filter(|&block| block > 0)
     }
 
     /// A depth for a block size that was added: from where its neighbour is flat, doubling, until it is flat itself.

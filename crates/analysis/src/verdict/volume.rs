@@ -3,11 +3,12 @@
 //!
 //! Everything here is chosen from what the analysis found; nothing is measured or judged anew.
 
-use fathom_record::{Finding, FindingId, RunRecord, Severity, TestStatus};
+use fathom_record::ping::Ping;
+use fathom_record::{Finding, FindingId, LatencySummary, RunRecord, Severity, TestStatus};
 use serde::Serialize;
 
 use crate::Analysis;
-use crate::conclusions::{Conclusion, Suitability};
+use crate::conclusions::{Conclusion, Suitability, USES, Use, UseNeed};
 use crate::doubt::DOUBTS;
 use crate::estimate::Estimate;
 use crate::findings::REQUESTS_WAIT;
@@ -317,7 +318,44 @@ impl RateVerdict {
     }
 }
 
+/// Requests from which on a 99th percentile is known, and from which on a median is.
+const FOR_P99: u64 = 100;
+const FOR_MEDIAN: u64 = 10;
+
 impl SuitabilityVerdict {
+    /// The uses by the latency of single requests alone, whose rates these do not test: those that only read or that write as
+    /// `ping` did. `None` where the latencies are not those of the device.
+    pub fn by_latency(ping: &Ping) -> Option<SuitabilityVerdict> {
+        let (how, counts) = (&ping.how, &ping.counts);
+        let is_of_device = counts.served.cache + counts.served.hole + counts.errors + counts.timeouts == 0;
+        let (reads, writes) = (how.operation == "read", how.operation == "write");
+        if !is_of_device || reads == writes || ping.stuck_thread.is_some() {
+            return None;
+        }
+        // A late request is late for whoever waits for it.
+        let LatencySummary { samples, p50, p99, .. } =
+            ping.response_ns.as_ref().unwrap_or(&ping.lat_ns).summary();
+        let (p50, p99) = (p50.filter(|_| samples >= FOR_MEDIAN), p99.filter(|_| samples >= FOR_P99));
+        let asks = |one: &Use| match reads {
+            true => one.read_percent > 0,
+            false => one.read_percent < 100 && one.synced == how.flushed,
+        };
+        let mut uses = SuitabilityVerdict::default();
+        for one in USES.iter().filter(|one| asks(one)) {
+            let is_slow = |need: &UseNeed, ns: Option<u64>| Some(ns? > need.p99_ns?);
+            let (full, small) = (is_slow(&one.full, p99), is_slow(&one.small, p99));
+            let list = match (full, small, is_slow(&one.small, p50)) {
+                _ if one.full.p99_ns.is_none() => continue,
+                (Some(false), ..) => &mut uses.suitable,
+                (_, Some(false), _) => &mut uses.marginal,
+                (_, Some(true), _) | (.., Some(true)) => &mut uses.unsuitable,
+                _ => &mut uses.inconclusive,
+            };
+            list.push(one.name);
+        }
+        (uses != SuitabilityVerdict::default()).then_some(uses)
+    }
+
     fn of(all: &[Conclusion]) -> SuitabilityVerdict {
         let mut uses = SuitabilityVerdict::default();
         for one in all {

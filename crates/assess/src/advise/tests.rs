@@ -21,6 +21,7 @@ fn settings(candidates: &[&str]) -> AdviseSettings {
         growth: 1.0,
         historical: false,
         currency: "USD".to_owned(),
+        prices: Vec::new(),
         types: VolumeTypes::default(),
     }
 }
@@ -51,6 +52,28 @@ fn cloudwatch(sums: &[u64], latency_ms: f64) -> tempfile::NamedTempFile {
 
 fn observed(file: &tempfile::NamedTempFile, candidates: &[&str]) -> AdviseSettings {
     AdviseSettings { files: vec![file.path().to_owned()], ..settings(candidates) }
+}
+
+#[test]
+fn stated_prices_rank_candidates() {
+    let need = NeedSettings { iops: Some(1000), ..NeedSettings::default() };
+    let names = ["custom?iops=2000&latency=1ms", "custom?iops=3000&latency=1ms", "aws-gp3?size=100GiB"];
+    let price = |place: usize, per_month: f64| StatedPrice {
+        volume: names[place].to_owned(),
+        per_month,
+        currency: "USD".to_owned(),
+    };
+    let asked = AdviseSettings {
+        prices: vec![price(0, 9.0), price(1, 4.0), price(2, 6.5)],
+        instance: Some("m6i.large".to_owned()),
+        ..stated(need, &names)
+    };
+    let advice = advise(&asked).unwrap();
+    let totals: Vec<f64> = advice.candidates.iter().map(|one| one.price.as_ref().unwrap().total).collect();
+    assert_eq!(totals, [4.0, 6.5, 9.0]);
+    let other = StatedPrice { volume: "custom".to_owned(), ..price(0, 1.0) };
+    let error = advise(&AdviseSettings { prices: vec![other], ..asked }).unwrap_err();
+    assert!(error.message.contains("--price custom"), "{}", error.message);
 }
 
 #[test]

@@ -86,6 +86,7 @@ fn advice(stated: &NeedSettings) -> Advice {
         growth: 1.0,
         historical: true,
         currency: "USD".to_owned(),
+        prices: Vec::new(),
         types: VolumeTypes::default(),
     };
     advise(&settings).unwrap()

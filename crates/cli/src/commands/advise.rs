@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use fathom_analysis::criterion::{Criterion, LatencyObjective, Statistic};
-use fathom_assess::advise::{AdviseSettings, advise};
+use fathom_assess::advise::{AdviseSettings, StatedPrice, advise};
 use fathom_report::advise::{json, view};
 
 use super::catalog::CatalogArguments;
+use super::compare::monthly_price;
 use super::format_arguments::FormatArguments;
 use super::need_arguments::{NeedArguments, currency};
 use super::report::{check_page, write_view};
@@ -41,6 +42,9 @@ pub struct AdviseArguments {
     /// A type, ID?size=50GiB&…, or custom?iops=3000&…
     #[arg(long = "candidate", value_name = "VOLUME")]
     candidates: Vec<String>,
+    /// Price of a candidate (repeatable): 'custom?iops=3000=12USD/month'
+    #[arg(long = "price", value_parser = stated_price, value_name = "VOLUME=PRICE")]
+    prices: Vec<StatedPrice>,
     /// Growth of the load to predict: 2x, 1.5x, 150% [default: 1x]
     #[arg(long, value_parser = growth, value_name = "FACTOR", default_value = "1x", hide_default_value = true)]
     growth: f64,
@@ -117,6 +121,16 @@ fn growth(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The name may hold the sign as well.
+fn stated_price(text: &str) -> Result<StatedPrice, String> {
+    let (volume, price) = text
+        .rsplit_once('=')
+        .filter(|(volume, _)| !volume.is_empty())
+        .ok_or_else(|| format!("'{text}' is not a price: write VOLUME=12USD/month"))?;
+    let (per_month, currency) = monthly_price(price)?;
+    Ok(StatedPrice { volume: volume.to_owned(), per_month, currency })
+}
+
 /// Gives the advice.
 ///
 /// # Errors
@@ -148,6 +162,7 @@ pub fn run(arguments: &AdviseArguments) -> Result<Exit, Complaint> {
         growth: arguments.growth,
         historical: arguments.historical,
         currency: arguments.currency.clone(),
+        prices: arguments.prices.clone(),
         types: arguments.catalog.types(),
     };
     let advice = advise(&settings)?;
@@ -170,6 +185,18 @@ mod tests {
             [true, false, false].map(Some)
         );
         assert_eq!(["rand-read.iops>=3000", "p97<5ms"].map(has_latency), [None; 2]);
+    }
+
+    #[test]
+    fn prices_are_of_a_volume() {
+        let price = stated_price("custom?iops=3000&latency=1ms=12.5EUR/month").unwrap();
+        assert_eq!((price.volume.as_str(), price.per_month), ("custom?iops=3000&latency=1ms", 12.5));
+        assert_eq!(price.currency, "EUR");
+        assert!(
+            ["12USD/month", "=12USD/month", "a=12", "a=USD/month"]
+                .iter()
+                .all(|text| stated_price(text).is_err())
+        );
     }
 
     #[test]

@@ -7,8 +7,7 @@ mod outputs;
 mod progress;
 mod segment;
 
-use std::collections::BTreeMap;
-use std::ops::Range;
+use std::collections::{BTreeMap, HashMap};
 
 use fathom_model::{Op, PerOp};
 use fathom_record::import::{BlockRange, ImportedDisk, ImportedLoad, MissingFigure, MissingReason};
@@ -23,7 +22,7 @@ use segment::{Segment, SegmentKind};
 
 /// True where a text has a line of fio's results.
 pub(crate) fn is_fio_text(source: &SourceText) -> bool {
-    segment::segments(source).iter().any(|segment| segment.kind.has_results())
+    segment::has_results(source.as_str())
 }
 
 /// What fio printed in a text.
@@ -38,26 +37,27 @@ pub(crate) fn read(source: &SourceText) -> Result<FioOutputs, ImportError> {
     let segments = segment::segments(source);
     let outputs = outputs::divide(&segments);
     let mut found = FioOutputs { outputs: Vec::new(), earlier: Vec::new() };
+    let processes: Vec<_> =
+        outputs.iter().map(|range| outputs::processes(&segments[range.clone()])).collect();
+    let last: HashMap<_, _> = processes.iter().enumerate().map(|(at, processes)| (processes, at)).collect();
+    // A page that shows the version once has one version.
+    let only_version = segment::only_version(source.as_str());
     for (at, range) in outputs.iter().enumerate() {
         let own = &segments[range.clone()];
         let (first, next) = (own[0].line, outputs.get(at + 1).map(|next| segments[next.start].line));
         let lines = (if at == 0 { 1 } else { first }, next.map_or(u64::MAX, |next| first.max(next - 1)));
-        let processes = outputs::processes(own);
-        let is_same = |other: &Range<usize>| processes == outputs::processes(&segments[other.clone()]);
-        if !processes.is_empty() && outputs[at + 1..].iter().any(is_same) {
+        if !processes[at].is_empty() && last[&processes[at]] > at {
             found.earlier.push(first);
             continue;
         }
-        found.outputs.push(output(source, own, lines)?.at(first));
+        found.outputs.push(output(source.lines(lines.0, lines.1), own, only_version.as_deref())?.at(first));
     }
     Ok(found)
 }
 
-/// Reads an output that stands on these lines.
-fn output(source: &SourceText, segments: &[Segment], lines: (u64, u64)) -> Result<SourceReport, ImportError> {
-    let text = source.lines(lines.0, lines.1);
-    // A page that shows the version once has one version.
-    let version = segment::version(text).or_else(|| segment::only_version(source.as_str()));
+/// Reads an output.
+fn output(text: &str, segments: &[Segment], only_version: Option<&str>) -> Result<SourceReport, ImportError> {
+    let version = segment::version(text).or_else(|| only_version.map(str::to_owned));
     let mut reader = TextReader {
         style: style(text, version.as_deref()),
         version: version.unwrap_or_default(),

@@ -176,6 +176,16 @@ fn until_blank_line(body: &str) -> &str {
     &body[..end]
 }
 
+/// True where a text has a line of results that nothing but fio prints.
+pub(super) fn has_results(text: &str) -> bool {
+    let mut starts = Vec::new();
+    text.lines().any(|line| {
+        starts.clear();
+        in_line(line, 0, &mut starts);
+        starts.iter().any(|start: &Start| start.kind.has_results())
+    })
+}
+
 fn starts(text: &str) -> Vec<Start> {
     let mut starts: Vec<Start> = Vec::new();
     let mut offset = 0;
@@ -188,8 +198,10 @@ fn starts(text: &str) -> Vec<Start> {
 
 /// The starts in a line, which may be several.
 fn in_line(line: &str, offset: usize, starts: &mut Vec<Start>) {
+    // Each has a colon.
+    let end = line.rfind(':').unwrap_or(0);
     let mut at = 0;
-    while at < line.len() {
+    while at < end {
         let rest = &line[at..];
         let is_word_start = at == 0 || line[..at].ends_with(|c: char| c.is_whitespace() || c == '|');
         let is_blank = rest.starts_with(|c: char| c.is_whitespace() || c == '|');
@@ -234,9 +246,14 @@ fn known_at(rest: &str) -> Option<(usize, SegmentKind)> {
     })
 }
 
+/// Bytes of the longest name of a job, and of what follows it.
+const MAX_NAME: usize = 200;
+const MARK_AND_GROUP: usize = 40;
+
 /// `NAME: (groupid=` and `NAME: (g=`: the name is all that stands before it on its line, or the last word behind other parts.
 fn job_at(line: &str, at: usize) -> Option<(usize, SegmentKind)> {
     let rest = &line[at..];
+    let rest = &rest[..rest.floor_char_boundary(MAX_NAME + MARK_AND_GROUP)];
     let (mark, is_load) = match (rest.find("(groupid="), rest.find("(g=")) {
         (Some(mark), None) => (mark, false),
         (Some(mark), Some(other)) if mark < other => (mark, false),
@@ -247,7 +264,7 @@ fn job_at(line: &str, at: usize) -> Option<(usize, SegmentKind)> {
     let name = name.strip_suffix(':').unwrap_or(name);
     // Where the line has other parts before it, its own begins later.
     let is_own = !name.contains(['=', '%']) && !name.contains(": ") && !name.ends_with(':');
-    if !is_own || name.is_empty() || name.len() > 200 {
+    if !is_own || name.is_empty() || name.len() > MAX_NAME {
         return None;
     }
     let name = name.trim().to_owned();

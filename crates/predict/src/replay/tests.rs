@@ -406,13 +406,25 @@ fn loads_recorded_at_a_limit_are_predicted_for_faster_volumes() {
 }
 
 #[test]
+fn threads_that_hand_on_requests_of_clients_are_no_others() {
+    let mut recorded =
+        run(Shape::Thinking(4, 2.0 * MS), &model(Limit::Rate(rate(4_000)), 400), 1, 40 * SECOND);
+    let mut draws = Draws(5);
+    recorded.iter_mut().filter(|_| draws.next() < 0.2).for_each(|request| request.thread = 9);
+    let arrivals = inferred(&recorded);
+    assert_eq!(arrivals.readings(), [ReplayPace::Closed], "{arrivals:?}");
+}
+
+#[test]
 fn clients_that_are_known_by_their_threads_are_predicted_beside_others() {
     const SPLIT: Option<LoadPace> = Some(LoadPace::Split);
     let loads = [
         (Shape::Beside(4, 2.0 * MS, 300.0), SPLIT),
         (Shape::Beside(4, 0.0, 200.0), SPLIT),
         (Shape::Beside(2, 5.0 * MS, 500.0), SPLIT),
+        (Shape::Beside(6, 2.0 * MS, 300.0), SPLIT),
         (Shape::Clients(8, 0.0), Some(LoadPace::Closed)),
+        (Shape::Thinking(4, 2.0 * MS), Some(LoadPace::Closed)),
     ];
     let (slow, fast) = (model(Limit::Rate(rate(1_200)), 500), model(Limit::Rate(rate(4_000)), 400));
     check_recorded(&slow, true, &loads, std::slice::from_ref(&fast));

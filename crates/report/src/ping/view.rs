@@ -3,6 +3,8 @@
 use fathom_analysis::criterion::ObjectiveVerdict;
 use fathom_analysis::ping::classes::{LatencyClass, classes};
 use fathom_analysis::ping::{Ping, whole};
+use fathom_analysis::verdict::SuitabilityVerdict;
+use fathom_model::text::shell_quoted;
 use fathom_model::units::{grouped, latency};
 use fathom_record::{Latency, LatencySummary, RunRecord, ScheduleSummary};
 use serde_json::json;
@@ -11,6 +13,7 @@ use super::PingReport;
 use super::text::{error, stuck};
 use crate::document::object;
 use crate::run_view::{LATENCY_COLUMNS, latency_members};
+use crate::verdict::{self, NEXT};
 use crate::view::{
     Block, Cell, Column, Front, FrontFigure, KeyFigure, Row, Table, Tone, View, ViewHead, iops_text,
 };
@@ -72,10 +75,27 @@ pub fn verdict(record: &RunRecord) -> View {
     let requests =
         if samples == 1 { "1 request".to_owned() } else { format!("{} requests", grouped(samples)) };
     view.say("Latency", (samples > 0).then(|| format!("{} ({requests})", parts.join(", "))));
+    let by_latency = SuitabilityVerdict::by_latency(ping);
+    if let Some((label, text)) = by_latency.as_ref().and_then(verdict::suitability) {
+        view.say(label, format!("{text} (by this latency alone)"));
+    }
     for figure in figures(ping).into_iter().filter(|figure| SPOILS.contains(&figure.label.as_str())) {
         view.warn(figure.label, figure.cell.text);
     }
+    view.say(NEXT, by_latency.map(|uses| next(ping, &uses)));
     view
+}
+
+/// What shows more than latencies do.
+fn next(ping: &Ping, uses: &SuitabilityVerdict) -> String {
+    let target = shell_quoted(&ping.how.target.path);
+    match (uses.inconclusive.is_empty(), uses.unsuitable.is_empty(), &ping.device_counts) {
+        (false, ..) => format!("`fathom ping -c 100 -i 10ms {target}`: fewer requests have no p99"),
+        (_, false, Some(device)) => {
+            format!("`fathom monitor {}` shows which load beside this one makes it wait", device.name)
+        }
+        _ => format!("`fathom bench {target}` tests the rates that these uses need"),
+    }
 }
 
 /// What stands below ioping's statistics.

@@ -19,13 +19,51 @@ const KINDS: [(&str, MetricKind, f64); 4] = [
 ];
 
 pub(super) fn plots(comparison: &VolumeComparison, names: &[String], is_logarithmic: bool) -> Vec<Plot> {
+    let axis = |label: &str, text: fn(f64) -> String| match is_logarithmic {
+        true => Axis::logarithmic(label, text),
+        false => Axis::linear(label, text),
+    };
+    let of_tests = of_tests(comparison, names, &axis);
+    after_bursts(comparison, names, &axis).into_iter().chain(of_tests).collect()
+}
+
+/// What remains after the bursts beside what they reach, where a volume bursts: the tests have run on credits.
+fn after_bursts(
+    comparison: &VolumeComparison,
+    names: &[String],
+    axis: &impl Fn(&str, fn(f64) -> String) -> Axis,
+) -> Option<Plot> {
+    let volumes = &comparison.sources;
+    volumes.iter().find(|volume| volume.burst.is_some())?;
+    let series = volumes.iter().zip(names).map(|(volume, name)| {
+        let burst = volume.burst.as_ref().map(|burst| burst.iops).or(volume.sustained_iops);
+        let groups = [(0.0, volume.sustained_iops), (1.0, burst)];
+        let points = groups.into_iter().filter_map(|(group, iops)| Some(PlotPoint::at(group, iops?)));
+        PlotSeries { name: name.clone(), points: points.collect() }
+    });
+    Some(Plot {
+        title: "IOPS, sustained and with burst credits".to_owned(),
+        form: PlotForm::Bars,
+        x: Axis::named(["sustained", "with credits"].map(str::to_owned).to_vec()),
+        y: axis("IOPS", rate_text),
+        series: series.collect(),
+        limits: Vec::new(),
+        marks: Vec::new(),
+    })
+}
+
+fn of_tests(
+    comparison: &VolumeComparison,
+    names: &[String],
+    axis: &impl Fn(&str, fn(f64) -> String) -> Axis,
+) -> Vec<Plot> {
     let plot = |(title, kind, scale): (&str, MetricKind, f64)| {
         let (label, text): (&str, fn(f64) -> String) = match kind {
             MetricKind::Iops => ("IOPS", rate_text),
             MetricKind::BytesPerSecond => ("MiB/s", rate_text),
             MetricKind::Latency(..) => ("latency", latency_text),
         };
-        let y = if is_logarithmic { Axis::logarithmic(label, text) } else { Axis::linear(label, text) };
+        let y = axis(label, text);
         let groups: Vec<(&MatrixTest, &MatrixFigure)> = comparison
             .tests
             .iter()
