@@ -82,20 +82,21 @@ pub fn verdict(record: &RunRecord) -> View {
     for figure in figures(ping).into_iter().filter(|figure| SPOILS.contains(&figure.label.as_str())) {
         view.warn(figure.label, figure.cell.text);
     }
-    view.say(NEXT, by_latency.map(|uses| next(ping, &uses)));
+    view.say(NEXT, by_latency.and_then(|uses| next(ping, &uses)));
     view
 }
 
 /// What shows more than latencies do.
-fn next(ping: &Ping, uses: &SuitabilityVerdict) -> String {
+fn next(ping: &Ping, uses: &SuitabilityVerdict) -> Option<String> {
     let target = shell_quoted(&ping.how.target.path);
-    match (uses.inconclusive.is_empty(), uses.unsuitable.is_empty(), &ping.device_counts) {
-        (false, ..) => format!("`fathom ping -c 100 -i 10ms {target}`: fewer requests have no p99"),
-        (_, false, Some(device)) => {
-            format!("`fathom monitor {}` shows which load beside this one makes it wait", device.name)
+    let device = ping.device_counts.as_ref().map(|device| device.name.as_str());
+    Some(match (uses.unsuitable.is_empty(), uses.inconclusive.is_empty()) {
+        (false, _) => format!("`fathom monitor {}` shows the load beside this one", device?),
+        (_, false) => {
+            format!("`fathom ping -q -c 1200 -i 5ms {target}`: these requests are too few for a p99")
         }
         _ => format!("`fathom bench {target}` tests the rates that these uses need"),
-    }
+    })
 }
 
 /// What stands below ioping's statistics.
