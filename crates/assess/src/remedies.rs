@@ -34,6 +34,12 @@ fn name(catalog: &Catalog, record: &mut RunRecord) {
         if instance_limit_of(&known, &finding.tests).is_some() {
             continue;
         }
+        let test = record.tests.iter().find(|test| finding.tests.contains(&test.id));
+        let instance = test.and_then(|test| test.published.as_ref()?.sustained_by_instance());
+        if let Some(instance) = instance.filter(|_| finding.id != FindingId::BurstSuspected) {
+            finding.remedy = Some(format!("{REQUESTS_WAIT}. {}", instance_text(&instance.instance)));
+            continue;
+        }
         let besides = || entry.sustained_loads(&parameters);
         let Some(met) = met(record, finding, &parameters, besides) else { continue };
         finding.remedy = match finding.id {
@@ -110,6 +116,14 @@ fn lasting(
         );
     }
     Some(text)
+}
+
+/// What lifts the rate that an instance sustains.
+fn instance_text(name: &str) -> String {
+    let instance = if name.is_empty() { "the instance".to_owned() } else { format!("the instance {name}") };
+    format!(
+        "After bursts {instance} limits, not the volume: `fathom catalog list --instances` has larger ones with          their limits."
+    )
 }
 
 /// `Of aws-gp2, 1,100 GiB give a tenth more for ever, 2,000 GiB twice as much.`

@@ -24,6 +24,15 @@ pub struct PublishedRates {
     pub instance: Option<InstanceReach>,
 }
 
+impl PublishedRates {
+    /// The instance, where what can be held is its rate and not the volume's.
+    pub fn sustained_by_instance(&self) -> Option<&InstanceReach> {
+        const SAME: f64 = 0.01;
+        let sustained = self.own.as_ref()?.sustained_iops?;
+        self.instance.as_ref().filter(|instance| (instance.sustained_iops / sustained - 1.0).abs() <= SAME)
+    }
+}
+
 /// The rates that an instance allows on its volumes, for the load of a test.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

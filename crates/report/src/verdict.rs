@@ -143,24 +143,16 @@ fn rate_text(unit: RateUnit, rate: f64) -> String {
     }
 }
 
-/// The limit above the volume that holds its rates; the instance where its limits are known.
-fn limit_above(record: &RunRecord) -> String {
-    let found = record.findings.iter().filter(|found| found.id == FindingId::InstanceCap);
-    let instance = found.filter_map(|found| found.evidence.get("instance")?.as_str()).next();
-    match instance {
-        None => "a limit above the volume, such as that of the instance".to_owned(),
-        Some("") => "the instance, not the volume".to_owned(),
-        Some(name) => format!("the instance {name}, not the volume"),
-    }
-}
-
 /// What limits the rates, and from which queue depth on.
 fn limit(rates: &[RateVerdict], record: &RunRecord) -> Option<String> {
     let of = |unit: RateUnit| rates.iter().find(move |rate| rate.unit == unit && rate.limit.is_some());
     let (iops, bytes) = (of(RateUnit::Iops), of(RateUnit::BytesPerSecond));
-    let is_client = rates.iter().any(|rate| rate.limit == Some(FindingId::ClientCpuBound));
-    let is_instance = rates.iter().any(|rate| rate.limit == Some(FindingId::InstanceCap));
+    if rates.iter().any(|rate| rate.limit == Some(FindingId::ClientCpuBound)) {
+        return Some("the CPU of this host".to_owned());
+    }
+    let is_above = |rate: &&RateVerdict| rate.limit == Some(FindingId::InstanceCap);
     let is_unknown = |rate: &&RateVerdict| rate.limit == Some(FindingId::UnknownLimit);
+    let is_volumes = |rate: &&RateVerdict| !is_above(rate) && !is_unknown(rate);
     let at = |rate: &RateVerdict| {
         let block = block_name(rate.block_size_bytes);
         match rate.queue_depth_enough {
@@ -168,21 +160,48 @@ fn limit(rates: &[RateVerdict], record: &RunRecord) -> Option<String> {
             None => block,
         }
     };
-    let is_counted = |rate: Option<&RateVerdict>| rate.is_some_and(|rate| !is_unknown(&rate));
-    Some(match (iops, bytes) {
-        _ if is_client => "the CPU of this host".to_owned(),
-        _ if is_instance => limit_above(record),
-        (Some(ios), Some(bytes)) if is_counted(iops) && !is_unknown(&bytes) => {
-            format!("an IOPS limit ({}) and a bandwidth limit ({})", at(ios), at(bytes))
-        }
-        (Some(rate), _) if is_counted(iops) => format!("an IOPS limit ({})", at(rate)),
-        (_, Some(rate)) if is_counted(bytes) => format!("a bandwidth limit ({})", at(rate)),
-        (Some(rate), _) | (_, Some(rate)) => format!("a limit of I/Os or of bytes ({})", at(rate)),
-        (None, None) => {
-            let deepest = rates.iter().map(|rate| rate.queue_depth).fold(0.0, f64::max);
-            return (deepest >= 1.5).then(|| format!("unknown: no limit was seen up to QD {deepest:.0}"));
+    let own = [("an IOPS limit", iops), ("a bandwidth limit", bytes)];
+    let own = own.map(|(what, rate)| Some(format!("{what} ({})", at(rate.filter(is_volumes)?))));
+    let above = [iops, bytes].map(|rate| rate.filter(is_above));
+    Some(match (own, above) {
+        ([None, None], [None, None]) => match iops.or(bytes) {
+            Some(rate) => format!("a limit of I/Os or of bytes ({})", at(rate)),
+            None => {
+                let deepest = rates.iter().map(|rate| rate.queue_depth).fold(0.0, f64::max);
+                return (deepest >= 1.5).then(|| format!("unknown: no limit was seen up to QD {deepest:.0}"));
+            }
+        },
+        ([None, None], _) => limit_above(record),
+        ([Some(ios), None], [_, Some(_)]) => format!("{ios}, in bandwidth by {}", limit_above(record)),
+        ([None, Some(bytes)], [Some(_), _]) => format!("{bytes}, in IOPS by {}", limit_above(record)),
+        (own, _) => {
+            let after = after_bursts(rates, record);
+            let own = own.into_iter().flatten().collect::<Vec<_>>().join(" and ");
+            format!("{own}{}", after.map(|after| format!("; after bursts {after}")).unwrap_or_default())
         }
     })
+}
+
+/// The limit above the volume that holds its rates; the instance where its limits are known.
+fn limit_above(record: &RunRecord) -> String {
+    let found = record.findings.iter().filter(|found| found.id == FindingId::InstanceCap);
+    let instance = found.filter_map(|found| found.evidence.get("instance")?.as_str()).next();
+    instance.map_or("a limit above the volume, such as that of the instance".to_owned(), instance_name)
+}
+
+/// The instance, where what remains of its rates after bursts is its own.
+fn after_bursts(rates: &[RateVerdict], record: &RunRecord) -> Option<String> {
+    rates.iter().find_map(|rate| {
+        let test = record.tests.iter().find(|test| test.id == rate.test)?;
+        Some(instance_name(&test.published.as_ref()?.sustained_by_instance()?.instance))
+    })
+}
+
+fn instance_name(name: &str) -> String {
+    match name {
+        "" => "the instance, not the volume".to_owned(),
+        name => format!("the instance {name}, not the volume"),
+    }
 }
 
 /// The uses in their lists.

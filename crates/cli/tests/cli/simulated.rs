@@ -228,6 +228,19 @@ fn the_history_keeps_the_target_as_typed() {
 }
 
 #[test]
+fn the_instance_that_limits_is_named() {
+    let limited_by = |volume: &str| {
+        let text = printed(&["bench", "--quick", volume]);
+        text.lines().find_map(|line| Some(line.trim().strip_prefix("Limited by")?.trim().to_owned())).unwrap()
+    };
+    let on = |instance: &str| {
+        limited_by(&format!("sim:aws-gp3?size=500GiB&iops=16000&bandwidth=1000MiB&instance={instance}"))
+    };
+    assert!(on("m6i.large").contains("after bursts the instance m6i.large"), "{}", on("m6i.large"));
+    assert!(on("m5.8xlarge").contains("in bandwidth by the instance m5.8xlarge"), "{}", on("m5.8xlarge"));
+}
+
+#[test]
 fn two_volumes_by_themselves_and_together() {
     let bench = document(&[
         "bench",
