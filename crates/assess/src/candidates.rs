@@ -2,14 +2,18 @@
 
 use std::path::Path;
 
-use fathom_analysis::identified::candidate::{CHOSEN, Candidate, OTHER_SIZE, SizeImplied, distance};
+use fathom_analysis::identified::candidate::{
+    CHOSEN, Candidate, LIKELY, OTHER_SIZE, SizeImplied, differing, distance,
+};
 use fathom_analysis::identified::{EachWay, Identified};
 use fathom_catalog::{
-    Catalog, CatalogEntry, Constraints, FoundVolume, Lifecycle, MeasuredVolume, Resemblance, SizeSteps,
+    Catalog, CatalogEntry, Constraints, FoundVolume, Lifecycle, MeasuredVolume, Parameters, Resemblance,
+    SizeSteps,
 };
-use fathom_record::RunHeader;
+use fathom_record::{Finding, FindingId, RunHeader, Severity};
 
 use crate::catalogue::VolumeTypes;
+use crate::identify::KnownVolume;
 use crate::simulated::{SimulatedVolume, is_simulated};
 
 /// Most candidates in the result.
@@ -46,8 +50,42 @@ fn distance_is_empty(found: &Identified) -> bool {
     distance(found, &fathom_volume::VolumeModel::unlimited(1 << 30)).is_none()
 }
 
-/// The volume of this type that is nearest.
-fn candidate(entry: &CatalogEntry, found: &Identified, size_bytes: Option<u64>) -> Option<Candidate> {
+/// What contradicts the published rule of the type that the label `type`, or an expectation, names: no volume of it behaves like
+/// what was `found`.
+pub(crate) fn rule_differs(catalog: &Catalog, header: &RunHeader, found: &Identified) -> Option<Finding> {
+    let size = header.conditions.target.devices.first().map(|device| device.size_bytes);
+    let named = KnownVolume::named_by(catalog, &header.labels, &header.expectations, size);
+    let known = named.and_then(|named| Some((named.offered?, named.model)));
+    let chooses = |parameters: &Parameters| parameters.iops.or(parameters.bytes_per_second).is_some();
+    let (entry, model) = match known {
+        Some(((entry, parameters), model)) if chooses(&parameters) => (entry, model),
+        Some(((entry, parameters), _)) => {
+            (entry, nearest(entry, found, parameters.size_bytes)?.resolved.model)
+        }
+        None => {
+            let (entry, size) = KnownVolume::labelled_type(catalog, header)?;
+            (entry, nearest(entry, found, size)?.resolved.model)
+        }
+    };
+    let differing = differing(found, &model);
+    if distance(found, &model)? <= LIKELY || differing.is_empty() {
+        return None;
+    }
+    let (id, read) = (entry.id(), entry.as_of());
+    Some(Finding {
+        id: FindingId::RuleDiffers,
+        severity: Severity::Warning,
+        claim: format!("No volume of type {id} has these figures: {}.", differing.join("; ")),
+        remedy: Some(format!(
+            "Its rule was read in {read} and may have changed, or the volume is of another type: `fathom catalog \
+             show {id}` has the source."
+        )),
+        ..Finding::default()
+    })
+}
+
+/// The volume of this type that is nearest, of this size where it is known.
+fn nearest(entry: &CatalogEntry, found: &Identified, size_bytes: Option<u64>) -> Option<FoundVolume> {
     let known = |each: &EachWay| each.named().find_map(|(_, figure)| figure.value());
     let measured = MeasuredVolume {
         size_bytes,
@@ -55,13 +93,15 @@ fn candidate(entry: &CatalogEntry, found: &Identified, size_bytes: Option<u64>) 
         bytes_per_second: known(&found.bytes_per_second),
     };
     let apart = |model: &fathom_volume::VolumeModel| distance(found, model);
-    let search = |measured: MeasuredVolume| {
-        let asked = Resemblance { measured, distance: &apart, chosen: CHOSEN, steps: SizeSteps::Fine };
-        entry.search(Constraints::Resembles(&asked)).ok()
-    };
+    let asked = Resemblance { measured, distance: &apart, chosen: CHOSEN, steps: SizeSteps::Fine };
+    entry.search(Constraints::Resembles(&asked)).ok()
+}
+
+/// The volume of this type that is nearest.
+fn candidate(entry: &CatalogEntry, found: &Identified, size_bytes: Option<u64>) -> Option<Candidate> {
     let cost = |alike: &FoundVolume| alike.distance + f64::from(alike.chosen) * CHOSEN;
-    let at_the_targets = size_bytes.and_then(|_| search(measured));
-    let any = || search(MeasuredVolume { size_bytes: None, ..measured });
+    let at_the_targets = size_bytes.and_then(|_| nearest(entry, found, size_bytes));
+    let any = || nearest(entry, found, None);
     let is_near = at_the_targets.as_ref().is_some_and(|alike| cost(alike) <= OTHER_SIZE);
     let other = if is_near { None } else { any() };
     let extra = |alike: &FoundVolume| if fits(alike, size_bytes) { 0.0 } else { OTHER_SIZE };
@@ -191,6 +231,36 @@ mod tests {
             assert_eq!((size.bytes, size.is_target_size), (50 << 30, known.then_some(true)));
             assert!(first.distance < 1e-9);
         }
+    }
+
+    #[test]
+    fn a_rule_that_has_changed_is_told_and_one_that_holds_is_not() {
+        let claim = |named: &str, found: &Identified| {
+            let labels = [("type".to_owned(), named.to_owned())].into();
+            let header = RunHeader { labels, ..RunHeader::default() };
+            rule_differs(Catalog::shipped(), &header, found).map(|found| found.claim)
+        };
+        let of = |name: &str| {
+            seen(&fathom_catalog::SimulatedTarget::parse(Catalog::shipped(), name).unwrap().model)
+        };
+        // Before 2025 gp3 ended at 16,000 IOPS; what a chosen rate gives is within the rule, and beyond its end is not.
+        assert_eq!(claim("aws-gp3?size=1000GiB", &of("aws-gp3?size=1000GiB&iops=40000")), None);
+        assert_eq!(claim("aws-gp2?size=50GiB", &of("aws-gp2?size=50GiB")), None);
+        let beyond = of("custom?iops=200000&bandwidth=2000MiB");
+        let told = claim("aws-gp3?size=1000GiB", &beyond).unwrap();
+        assert!(told.contains("No volume of type aws-gp3") && told.contains("200,000 IOPS found"), "{told}");
+        // The label states what was chosen.
+        let old = claim("aws-gp3?size=1000GiB&iops=40000", &of("aws-gp3?size=1000GiB&iops=16000")).unwrap();
+        assert!(old.contains("16,000 IOPS found, 40,000 IOPS published"), "{old}");
+        // Another baseline and other credits.
+        let other = claim(
+            "aws-gp2?size=50GiB",
+            &of("custom?iops=300&burst_iops=3000&bucket_ios=1000000&bandwidth=128MiB"),
+        );
+        assert!(other.is_some_and(|told| {
+            told.contains("a baseline of 300 IOPS found, a baseline of 150 IOPS published")
+        }));
+        assert_eq!(claim("unheard-of", &beyond), None);
     }
 
     #[test]

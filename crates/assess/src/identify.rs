@@ -19,6 +19,7 @@ use fathom_record::{
 use fathom_runner::Session;
 use fathom_volume::VolumeModel;
 
+use crate::candidates::rule_differs;
 use crate::control::{StepObserver, Steps};
 use crate::findings::findings_of;
 use crate::measure::{NamedJob, measure_together};
@@ -205,6 +206,10 @@ pub fn identify(
     }
     let mut record = steps.end();
     record.findings = findings_of(&record);
+    // Faults of a file that the user names were reported before.
+    if let Ok(catalog) = plan.settings.run.types.catalogue() {
+        record.findings.extend(rule_differs(catalog, &record.header, &found));
+    }
     Ok((record, found))
 }
 

@@ -195,14 +195,14 @@ mod tests {
                 panic!("{error}");
             }
         }
-        assert_eq!(Catalog::shipped().entries().count(), 111);
+        assert_eq!(Catalog::shipped().entries().count(), 126);
     }
 
     #[test]
     fn user_entries_extend_or_replace_built_in_ones() {
         let mine = Catalog::parse("mine.toml", GOOD).unwrap();
         let both = Catalog::shipped().clone().with(mine);
-        assert_eq!(both.entries().count(), 112);
+        assert_eq!(both.entries().count(), 127);
         let own = Catalog::parse("mine.toml", &GOOD.replace("volume.mine", "volume.aws-gp3")).unwrap();
         let both = Catalog::shipped().clone().with(own);
         assert_eq!(both.get("aws-gp3").map(CatalogEntry::provider), Some("Me"));

@@ -86,6 +86,7 @@ finding_ids! {
     BurstSuspected, "burst-suspected", [Warning], "The rate fell to a lower level: burst credits or a write cache are probably exhausted.";
     WriteCache, "write-cache", [Info, Warning], "A cache in the device takes in writes faster than the medium behind it.";
     BurstPossible, "burst-possible", [Info], "The rate equals the burst rate of a volume type: burst is not ruled out.";
+    RuleDiffers, "rule-differs", [Warning], "No volume of the type that is named behaves like this one.";
     NotSteady, "not-steady", [Warning], "The rate is not in steady state.";
     Pauses, "pauses", [Info, Warning], "Nothing completes for a moment, again and again.";
     Tail, "tail", [Info], "A few I/Os take far longer than the others.";

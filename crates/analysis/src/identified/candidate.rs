@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::estimate::Estimate;
 use crate::identified::{BucketUnit, Burst, EachWay, Figure, Identified, IoScope, held_s};
+use crate::say::{count, mebibytes};
 
 /// What it counts where one of both has what the other does not have: a limit, a bucket, a unit.
 const ABSENT: f64 = std::f64::consts::LN_10;
@@ -78,6 +79,53 @@ pub fn distance(found: &Identified, model: &VolumeModel) -> Option<f64> {
     }
     buckets(found, model, &mut sum);
     sum.mean()
+}
+
+/// The rates and credits of `found` that are not those of `model`: `40,000 IOPS, of which 16,000 are published`.
+pub fn differing(found: &Identified, model: &VolumeModel) -> Vec<String> {
+    let sides = [Side::of(model, &model.reads), Side::of(model, &model.writes)];
+    let mut texts: Vec<String> = Vec::new();
+    let mut add = |value: f64, expected: Option<f64>, text: &dyn Fn(f64) -> String| {
+        let text = match expected {
+            Some(expected) if (value / expected).ln().abs() <= LIKELY => return,
+            Some(expected) => format!("{} found, {} published", text(value), text(expected)),
+            None => format!("{} found, no such limit published", text(value)),
+        };
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    };
+    let ios = |value: f64| format!("{} IOPS", count(value));
+    let of_way = |each: &EachWay, place: usize| {
+        let figure = if place == 0 { &each.read } else { &each.write };
+        figure.as_ref().and_then(Figure::value)
+    };
+    for (place, side) in sides.iter().enumerate() {
+        if let Some(value) = of_way(&found.iops, place) {
+            add(value, side.iops, &ios);
+        }
+        if let Some(value) = of_way(&found.bytes_per_second, place) {
+            add(value, side.bytes, &mebibytes);
+        }
+    }
+    let published = buckets_of(model);
+    let text = |unit: BucketUnit| {
+        move |value: f64| match unit {
+            BucketUnit::Ios => format!("a baseline of {} IOPS", count(value)),
+            BucketUnit::Bytes => format!("a baseline of {}", mebibytes(value)),
+        }
+    };
+    for burst in &found.bursts {
+        let same = published.iter().find(|(bucket, _)| bucket.unit == burst.unit);
+        if let Some(value) = burst.baseline_rate.value() {
+            add(value, same.map(|(bucket, _)| bucket.base), &text(burst.unit));
+        }
+        let credits = |value: f64| format!("{} burst credits", count(value));
+        if let Some((value, (bucket, _))) = burst.capacity.value().zip(same) {
+            add(value, Some(bucket.capacity), &credits);
+        }
+    }
+    texts
 }
 
 /// Squares of the distances of single figures.
@@ -338,5 +386,23 @@ mod tests {
     #[test]
     fn nothing_found_is_near_to_nothing() {
         assert_eq!(distance(&Identified::default(), &model()), None);
+    }
+    #[test]
+    fn figures_that_differ_are_told_beside_what_is_published() {
+        assert_eq!(differing(&found(), &model()), [""; 0]);
+        let other = Identified {
+            iops: both(16_000.0),
+            bursts: vec![burst(BucketUnit::Ios, 16_000.0, 300.0, 5.4e6)],
+            ..found()
+        };
+        assert_eq!(
+            differing(&other, &model()),
+            [
+                "16,000 IOPS found, 3,000 IOPS published",
+                "a baseline of 300 IOPS found, a baseline of 150 IOPS published",
+            ]
+        );
+        let unlimited = VolumeModel::unlimited(1 << 30);
+        assert_eq!(differing(&found(), &unlimited)[0], "3,000 IOPS found, no such limit published");
     }
 }

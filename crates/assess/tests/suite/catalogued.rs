@@ -82,7 +82,7 @@ const VOLUMES: &[(&str, u64, Open)] = &[
     ("alibaba-cloud-ssd?size=1GiB", 10 * MINUTE, Open::Nothing),
     ("alibaba-essd-pl1?size=20GiB", 10 * MINUTE, Open::Nothing),
     ("tencent-cbs-balanced-ssd?size=181GiB", 10 * MINUTE, Open::Nothing),
-    ("tencent-cbs-enhanced-ssd?size=32768GiB", 2 * MINUTE, Open::Nothing),
+    ("tencent-cbs-enhanced-ssd?size=32000GiB", 2 * MINUTE, Open::Nothing),
     ("do-volume-standard?size=100GiB", HOUR, Open::Clock),
     ("do-volume-optimized?size=100GiB", HOUR, Open::Clock),
     ("do-volume-optimized?size=100GiB&seed=7", HOUR, Open::Clock),

@@ -84,7 +84,7 @@ fn markdown_and_csv_have_the_same_values() {
 fn documents_have_a_schema_and_units() {
     let list = document(&["catalog", "list", "--json"]);
     assert_eq!(list["schema"], "fathom.catalog-list/1");
-    assert_eq!(list["types"].as_array().unwrap().len(), 111);
+    assert_eq!(list["types"].as_array().unwrap().len(), 126);
     let ssds = document(&["catalog", "list", "--json", "--provider", "aws", "--kind", "hdd", "--current"]);
     let ids: Vec<&str> =
         ssds["types"].as_array().unwrap().iter().map(|kind| kind["id"].as_str().unwrap()).collect();
@@ -189,9 +189,14 @@ fn what_is_known_as_measured_alone_is_labelled_so() {
     assert!(!section.contains("qingcloud"), "{identify}");
     let fit = run(
         scratch().path(),
-        &["catalog", "fit", "--iops", "1000", "--provider", "qingcloud", "--historical"],
+        &["catalog", "fit", "--iops", "1000", "--provider", "qingcloud", "--historical", "--full"],
     );
-    assert!(fit.code == Some(3) && fit.stdout.contains("known as measured alone"), "{fit:?}");
+    assert!(fit.code == Some(0) && fit.stdout.contains("known as measured alone"), "{fit:?}");
+    let brief = printed(&["catalog", "fit", "--iops", "1000", "--provider", "qingcloud"]);
+    assert!(
+        brief.contains("no source states their prices") && brief.contains("qingcloud-general-ssd"),
+        "{brief}"
+    );
 }
 
 #[test]

@@ -28,6 +28,13 @@ pub fn view(fit: &Fit, need: &str) -> View {
     };
     match fit.offers().next() {
         None => view.warn("Answer", "no volume type meets this requirement".to_owned()),
+        Some(_) if fit.priced.is_empty() => {
+            let types = match fit.unpriced.len() {
+                1 => "one type meets this requirement; no source states its price".to_owned(),
+                count => format!("{count} types meet this requirement; no source states their prices"),
+            };
+            view.say("Answer", types);
+        }
         Some(_) => fit.priced.iter().for_each(|priced| view.say("Cheapest", first(priced))),
     }
     view.say("Need", need.to_owned());
@@ -47,7 +54,11 @@ pub fn view(fit: &Fit, need: &str) -> View {
         view.push_full(format!("{title} ({})", regions.join(", ")), [Block::Table(offer_table(offers))]);
     }
     let unpriced = offer_table(&fit.unpriced).without(&PRICES);
-    view.push_full("Volumes without a sourced price", [Block::Table(unpriced)]);
+    let unpriced_title = "Volumes without a sourced price";
+    match fit.priced.is_empty() {
+        true => view.push(unpriced_title, [Block::Table(unpriced)]),
+        false => view.push_full(unpriced_title, [Block::Table(unpriced)]),
+    }
     view.push_full("Notes", [Block::Notes(notes(fit))]);
     let others = fit.others.iter().map(|other| KeyFigure::new(&other.id, other.why.as_str()));
     let others = [Block::KeyFigures(others.collect())];

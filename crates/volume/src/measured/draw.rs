@@ -57,13 +57,8 @@ impl MeasuredDraw {
         self.share = self.share.wrapping_add(GOLDEN);
         let share = self.share;
         let limited = nearest(&self.limited, bytes);
-        // Requests that come at once at rest wait for each other too: that they take longer does not say that the limit is not reached
-        // where as many in flight were measured at it.
-        let holds = |backlog: &LimitBacklog| {
-            backlog.ns >= across_sizes(&self.at_rest, bytes, depth, |table| table.mean_ns)
-                || limited.is_some_and(|tables| tables.has_measured(*backlog))
-        };
-        if let Some(backlog) = backlog.filter(holds) {
+        let mean_at_rest = across_sizes(&self.at_rest, bytes, depth, |table| table.mean_ns);
+        if let Some(backlog) = backlog.filter(|backlog| backlog.ns >= mean_at_rest) {
             let of_limit = DrawnLatency { ns: backlog.ns, is_limited: true, lost_ns: 0 };
             return limited.map_or(of_limit, |tables| {
                 let at_rest = |of: &dyn Fn(&DepthTable) -> u64| across_sizes(&self.at_rest, bytes, 1, of);
@@ -74,7 +69,13 @@ impl MeasuredDraw {
                 )
             });
         }
-        let ns = across_sizes(&self.at_rest, bytes, depth, |table| table.at(share));
+        // Those that come at once at rest wait for each other too, longer than as many that are kept in flight: these were measured.
+        let kept = limited.filter(|tables| tables.bytes == bytes && tables.has_depth(depth));
+        let kept = kept.filter(|tables| tables.across_depths(depth, |table| table.mean_ns) < mean_at_rest);
+        let ns = match kept {
+            Some(tables) => tables.across_depths(depth, |table| table.at(share)),
+            None => across_sizes(&self.at_rest, bytes, depth, |table| table.at(share)),
+        };
         DrawnLatency { ns, ..DrawnLatency::default() }
     }
 }
@@ -128,12 +129,10 @@ impl SizeTables {
         )
     }
 
-    /// Whether as many in flight were measured at the limit, and took as long.
-    fn has_measured(&self, backlog: LimitBacklog) -> bool {
+    /// Whether the depth is one of those that were measured, or between them.
+    fn has_depth(&self, depth: u64) -> bool {
         let depth_of = |table: Option<&DepthTable>| table.map_or(0, |table| table.depth);
-        let depths = depth_of(self.by_depth.first())..=depth_of(self.by_depth.last());
-        depths.contains(&backlog.depth)
-            && is_near(backlog, self.across_depths(backlog.depth, |table| table.mean_ns))
+        (depth_of(self.by_depth.first())..=depth_of(self.by_depth.last())).contains(&depth)
     }
 
     /// A latency at a limit whose mean is `backlog.ns`. It differs from the mean by as much time as the measured one did from its own, or,
@@ -151,9 +150,10 @@ impl SizeTables {
         let of = |value: fn(&DepthTable, u32) -> u64| self.across_depths(depth, |table| value(table, share));
         let (drawn, mean) = (of(|table, share| table.at(share)), of(|table, _| table.mean_ns));
         // As it was measured: rates of one limit differ a little from depth to depth.
-        if backlog.depth == depth && is_near(backlog, mean) {
-            let lost_ns = mean.saturating_sub(backlog.ns) / depth;
-            return DrawnLatency { ns: drawn, is_limited: true, lost_ns };
+        let longer = mean.saturating_sub(backlog.ns);
+        let is_near = longer <= mean / LOST && backlog.ns <= mean + mean / NEAR;
+        if backlog.depth == depth && is_near {
+            return DrawnLatency { ns: drawn, is_limited: true, lost_ns: longer / depth };
         }
         let held = |ns: u64| DrawnLatency { ns, is_limited: true, lost_ns: 0 };
         let below_mean = mean.saturating_sub(of(|table, _| table.at(0)));
@@ -167,11 +167,6 @@ impl SizeTables {
             None => backlog.ns.saturating_sub(apart(mean - drawn)),
         })
     }
-}
-
-/// Whether the time that a limit takes is one that was measured, with the mean `mean`.
-fn is_near(backlog: LimitBacklog, mean: u64) -> bool {
-    mean.saturating_sub(backlog.ns) <= mean / LOST && backlog.ns <= mean + mean / NEAR
 }
 
 impl DepthTable {
@@ -294,15 +289,14 @@ mod tests {
         assert_eq!((unlimited.ns, unlimited.is_limited), (50_000, false));
     }
     #[test]
-    fn a_limit_that_was_measured_holds_although_bursts_at_rest_take_longer() {
+    fn as_many_in_flight_take_no_longer_below_the_limit_than_was_measured_at_it() {
         // Eight at once wait for each other's transfer, as eight in flight do not.
-        let at_rest = vec![flat(4096, 1, 842_000), flat(4096, 8, 1_216_000)];
+        let at_rest = vec![flat(4096, 1, 842_000), flat(4096, 8, 1_216_000), flat(65_536, 8, 9_000_000)];
         let limited = vec![flat(4096, 8, 1_071_000), flat(4096, 64, 8_360_000)];
         let mut draw = MeasuredDraw::new(&MeasuredLane { at_rest, limited }, 0);
-        let mut drawn = |ns: u64, depth: u64| draw.sample(4096, depth, Some(LimitBacklog { ns, depth }));
-        let found = drawn(1_044_000, 8);
-        assert_eq!((found.ns, found.is_limited, found.lost_ns), (1_071_000, true, 27_000 / 8));
-        let found = drawn(130_500, 1);
-        assert_eq!((found.ns, found.is_limited), (842_000, false));
+        let mut drawn = |bytes: u64, depth: u64| draw.sample(bytes, depth, None).ns;
+        assert_eq!([drawn(4096, 1), drawn(4096, 8), drawn(65_536, 8)], [842_000, 1_071_000, 9_000_000]);
+        let found = draw.sample(4096, 8, Some(LimitBacklog { ns: 1_044_000, depth: 8 }));
+        assert_eq!((found.ns, found.is_limited), (1_071_000, false));
     }
 }
