@@ -27,7 +27,7 @@ impl Kind {
             // Each takes a few percent of one processor; more of them would wake later than their devices answer.
             Kind::Capped => 7,
             // Most wait for a device or for a second to pass.
-            Kind::Loading => 6,
+            Kind::Loading => 8,
         }
     }
 }

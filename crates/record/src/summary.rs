@@ -130,7 +130,6 @@ pub struct DeviceSummary {
     pub iops: f64,
     /// Mean latency of its reads and writes by the kernel's own clock, from entering the device's queue to completion, ns;
     /// `None` where it had none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lat_mean_ns: Option<f64>,
     /// Share of the time with any request in flight, 0 to 1.
     pub utilization: f64,

@@ -15,8 +15,20 @@ fn bench(target: &str, extra: &[&str]) -> Value {
 #[test]
 fn a_burst_is_never_called_sustained() {
     for (target, extra, label, sustained, seconds) in [
-        ("sim:aws-gp2-2016?size=50GiB", &["--runtime", "10s"][..], "burst", 150.0, Some(1895)),
-        ("sim:aws-gp2-2016?size=50GiB", &["--runtime", "1m"], "burst", 150.0, Some(1895)),
+        (
+            "sim:aws-gp2-2016?size=50GiB",
+            &["--runtime", "10s", "--only", "randread,randwrite"][..],
+            "burst",
+            150.0,
+            Some(1895),
+        ),
+        (
+            "sim:aws-gp2-2016?size=50GiB",
+            &["--runtime", "1m", "--only", "randread"],
+            "burst",
+            150.0,
+            Some(1895),
+        ),
         (
             "sim:aws-gp2-2016?size=50GiB",
             &["--until-steady", "--only", "randread"],
@@ -24,10 +36,34 @@ fn a_burst_is_never_called_sustained() {
             150.0,
             Some(1895),
         ),
-        ("sim:aws-gp2-2016?size=334GiB", &["--runtime", "10s"], "burst", 1002.0, Some(2703)),
-        ("sim:aws-gp2-2016?size=1000GiB", &["--runtime", "10s"], "sustained", 3000.0, None),
-        ("sim:aws-gp3?size=50GiB", &["--runtime", "10s"], "sustained", 3000.0, None),
-        ("sim:do-volume-standard?size=100GiB", &["--runtime", "10s"], "burst", 5000.0, Some(60)),
+        (
+            "sim:aws-gp2-2016?size=334GiB",
+            &["--runtime", "10s", "--only", "randread,randwrite"],
+            "burst",
+            1002.0,
+            Some(2703),
+        ),
+        (
+            "sim:aws-gp2-2016?size=1000GiB",
+            &["--runtime", "10s", "--only", "randread,randwrite"],
+            "sustained",
+            3000.0,
+            None,
+        ),
+        (
+            "sim:aws-gp3?size=50GiB",
+            &["--runtime", "10s", "--only", "randread,randwrite"],
+            "sustained",
+            3000.0,
+            None,
+        ),
+        (
+            "sim:do-volume-standard?size=100GiB",
+            &["--runtime", "10s", "--only", "randread,randwrite"],
+            "burst",
+            5000.0,
+            Some(60),
+        ),
     ] {
         let document = bench(target, extra);
         let tests = document["tests"].as_array().unwrap();

@@ -301,7 +301,7 @@ fn styles() -> impl Strategy<Value = Style> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
     fn reports_of_records_hide_nothing_and_no_text_makes_a_line(

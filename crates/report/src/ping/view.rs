@@ -4,7 +4,6 @@ use fathom_analysis::criterion::ObjectiveVerdict;
 use fathom_analysis::ping::classes::{LatencyClass, classes};
 use fathom_analysis::ping::{Ping, whole};
 use fathom_analysis::verdict::SuitabilityVerdict;
-use fathom_model::text::shell_quoted;
 use fathom_model::units::{grouped, latency};
 use fathom_record::{Latency, LatencySummary, RunRecord, ScheduleSummary};
 use serde_json::json;
@@ -88,14 +87,11 @@ pub fn verdict(record: &RunRecord) -> View {
 
 /// What shows more than latencies do.
 fn next(ping: &Ping, uses: &SuitabilityVerdict) -> Option<String> {
-    let target = shell_quoted(&ping.how.target.path);
     let device = ping.device_counts.as_ref().map(|device| device.name.as_str());
     Some(match (uses.unsuitable.is_empty(), uses.inconclusive.is_empty()) {
         (false, _) => format!("`fathom monitor {}` shows the load beside this one", device?),
-        (_, false) => {
-            format!("`fathom ping -q -c 1200 -i 5ms {target}`: these requests are too few for a p99")
-        }
-        _ => format!("`fathom bench {target}` tests the rates that these uses need"),
+        (_, false) => "-q -c 1200 -i 5ms: these requests are too few for a p99".to_owned(),
+        _ => "`fathom bench` tests the rates that these uses need".to_owned(),
     })
 }
 
