@@ -27,7 +27,7 @@ impl Kind {
             // Each takes a few percent of one processor; more of them would wake later than their devices answer.
             Kind::Capped => 7,
             // Most wait for a device or for a second to pass.
-            Kind::Loading => 8,
+            Kind::Loading => 7,
         }
     }
 }
@@ -214,8 +214,8 @@ mod tests {
         let check = |script, expected: &[&str]| assert_eq!(played(script), expected, "{script}");
         check("aa..", &["a", "a", "a", ""]);
         check("cccccccc.", &["c", "cc", "ccc", "cccc", "ccccc", "cccccc", "ccccccc", "ccccccc", "ccccccc"]);
-        let loading: Vec<String> = [1, 2, 3, 4, 5, 6, 7, 8, 8, 8].map(|count| "l".repeat(count)).into();
-        assert_eq!(played("lllllllll."), loading);
+        let loading: Vec<String> = [1, 2, 3, 4, 5, 6, 7, 7, 7].map(|count| "l".repeat(count)).into();
+        assert_eq!(played("llllllll."), loading);
         // Who comes later joins its kind, past one that waits for another.
         check("cac..", &["c", "c", "cc", "c", "a"]);
         // One that asks to be first passes those that wait.
