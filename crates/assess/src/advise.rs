@@ -76,8 +76,9 @@ pub struct StatedPrice {
 impl StatedPrice {
     fn is_of(&self, volume: &str) -> bool {
         let [own, other] = [&self.volume, volume].map(|text| text.strip_prefix("sim:").unwrap_or(text));
-        // The instance that is asked for is added to the name.
-        other.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest[1..].starts_with("instance="))
+        // `--instance` is appended to the name.
+        let Some(rest) = other.strip_prefix(own) else { return false };
+        rest.is_empty() || ["?instance=", "&instance="].iter().any(|instance| rest.starts_with(instance))
     }
 
     fn bill(&self) -> MonthlyCost {

@@ -72,6 +72,8 @@ fn stated_prices_rank_candidates() {
     let totals: Vec<f64> = advice.candidates.iter().map(|one| one.price.as_ref().unwrap().total).collect();
     assert_eq!(totals, [4.0, 6.5, 9.0]);
     let other = StatedPrice { volume: "custom".to_owned(), ..price(0, 1.0) };
+    let is_of = ["custom", "custom?instance=m5.large", "customé", "custom2"].map(|name| other.is_of(name));
+    assert_eq!(is_of, [true, true, false, false]);
     let error = advise(&AdviseSettings { prices: vec![other], ..asked }).unwrap_err();
     assert!(error.message.contains("--price custom"), "{}", error.message);
 }
