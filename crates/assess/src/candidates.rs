@@ -86,11 +86,16 @@ pub(crate) fn rule_differs(catalog: &Catalog, header: &RunHeader, found: &Identi
 
 /// The volume of this type that is nearest, of this size where it is known.
 fn nearest(entry: &CatalogEntry, found: &Identified, size_bytes: Option<u64>) -> Option<FoundVolume> {
-    let known = |each: &EachWay| each.named().find_map(|(_, figure)| figure.value());
+    // More than the type offers resembles its maximum.
+    let known = |each: &EachWay, most: Option<f64>| {
+        let value = each.named().find_map(|(_, figure)| figure.value())?;
+        Some(most.map_or(value, |most| value.min(most)))
+    };
+    let (most_iops, most_bytes) = entry.most();
     let measured = MeasuredVolume {
         size_bytes,
-        iops: known(&found.iops),
-        bytes_per_second: known(&found.bytes_per_second),
+        iops: known(&found.iops, most_iops),
+        bytes_per_second: known(&found.bytes_per_second, most_bytes),
     };
     let apart = |model: &fathom_volume::VolumeModel| distance(found, model);
     let asked = Resemblance { measured, distance: &apart, chosen: CHOSEN, steps: SizeSteps::Fine };
@@ -248,7 +253,11 @@ mod tests {
         assert_eq!(claim("aws-gp2?size=50GiB", &of("aws-gp2?size=50GiB")), None);
         let beyond = of("custom?iops=200000&bandwidth=2000MiB");
         let told = claim("aws-gp3?size=1000GiB", &beyond).unwrap();
-        assert!(told.contains("No volume of type aws-gp3") && told.contains("200,000 IOPS found"), "{told}");
+        assert!(
+            told.contains("No volume of type aws-gp3")
+                && told.contains("200,000 IOPS found, 80,000 IOPS published"),
+            "{told}"
+        );
         // The label states what was chosen.
         let old = claim("aws-gp3?size=1000GiB&iops=40000", &of("aws-gp3?size=1000GiB&iops=16000")).unwrap();
         assert!(old.contains("16,000 IOPS found, 40,000 IOPS published"), "{old}");
