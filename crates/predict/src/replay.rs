@@ -233,7 +233,7 @@ struct CreditLevel {
     /// Of [`FULL`].
     share: u64,
     left: u64,
-    /// `None` for a burst of fixed length.
+    /// `None` for a burst of fixed length, and without initial credits.
     bucket: Option<Bucket>,
 }
 
@@ -254,10 +254,10 @@ impl CreditLevel {
 fn buckets(model: &VolumeModel) -> Vec<Option<Bucket>> {
     let stages = model.shared.iter().chain(&model.reads).chain(&model.writes);
     let bucket = |limit: Option<Limit>| match limit? {
-        Limit::Credit { base, initial, .. } => {
+        Limit::Credit { base, initial, .. } if initial > 0 => {
             Some(Bucket { initial: initial as f64, refill: base.as_f64() / 1e9 })
         }
-        Limit::Rate(_) | Limit::Window { .. } | Limit::OnDemand { .. } => None,
+        Limit::Credit { .. } | Limit::Rate(_) | Limit::Window { .. } | Limit::OnDemand { .. } => None,
     };
     stages.flat_map(|stage| [stage.ios, stage.bytes]).map(bucket).collect()
 }
@@ -350,7 +350,11 @@ impl ReplayRun {
     fn exhaustion(&self, elapsed_ns: u64) -> Option<ExhaustionRange> {
         match (self.pace, self.exhausted) {
             (ReplayPace::Open, exhausted) => exhausted.map(|level| ExhaustionRange::at(level.at_ns)),
-            (_, exhausted) => exhausted.or(self.lowest)?.exhaustion(CLOSED_RATE_ERROR, elapsed_ns),
+            (_, Some(level)) => level.exhaustion(CLOSED_RATE_ERROR, elapsed_ns),
+            (_, None) => {
+                let lowest = self.lowest.filter(|level| level.bucket.is_some())?;
+                lowest.exhaustion(CLOSED_RATE_ERROR, elapsed_ns)
+            }
         }
     }
 
