@@ -6,6 +6,7 @@
 mod account;
 pub mod classes;
 mod course;
+mod suitability;
 
 use fathom_model::{Nanos, Op, units};
 use fathom_record::{Activity, RunHeader};
@@ -18,6 +19,7 @@ use course::PingCourse;
 
 pub use account::{PingAccount, PingProgress};
 pub use fathom_record::ping::{DeviceCounts, Ping, PingCounts, PingHow, PingLoad, PingStall, PingTarget};
+pub use suitability::suitability;
 
 /// Where a request was answered, as far as this machine can know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

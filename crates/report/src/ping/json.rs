@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 
 use fathom_analysis::ping::classes::classes;
-use fathom_analysis::ping::{Note, PingSample, PingStall, PingWindow};
-use fathom_analysis::verdict::SuitabilityVerdict;
+use fathom_analysis::ping::{Note, PingSample, PingStall, PingWindow, suitability};
 use fathom_record::{Latency, RunRecord};
 use serde_json::{Value, json};
 
@@ -23,7 +22,7 @@ fn summary(record: &RunRecord, style: &Style) -> Value {
     let head = json!({
         "schema": SCHEMA,
         "verdict": {
-            "suitability": SuitabilityVerdict::by_latency(ping),
+            "suitability": suitability(ping),
             "objectives": slo.iter().map(|one| one.verdict.name()).collect::<Vec<&str>>(),
             "lat_p50_ns": ping.lat_ns.summary().p50,
             "lat_p99_ns": ping.lat_ns.summary().p99,

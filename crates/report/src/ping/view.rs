@@ -2,7 +2,7 @@
 
 use fathom_analysis::criterion::ObjectiveVerdict;
 use fathom_analysis::ping::classes::{LatencyClass, classes};
-use fathom_analysis::ping::{Ping, whole};
+use fathom_analysis::ping::{Ping, suitability, whole};
 use fathom_analysis::verdict::SuitabilityVerdict;
 use fathom_model::units::{grouped, latency};
 use fathom_record::{Latency, LatencySummary, RunRecord, ScheduleSummary};
@@ -74,7 +74,7 @@ pub fn verdict(record: &RunRecord) -> View {
     let requests =
         if samples == 1 { "1 request".to_owned() } else { format!("{} requests", grouped(samples)) };
     view.say("Latency", (samples > 0).then(|| format!("{} ({requests})", parts.join(", "))));
-    let by_latency = SuitabilityVerdict::by_latency(ping);
+    let by_latency = suitability(ping);
     if let Some((label, text)) = by_latency.as_ref().and_then(verdict::suitability) {
         view.say(label, format!("{text} (by this latency alone)"));
     }
@@ -90,7 +90,7 @@ fn next(ping: &Ping, uses: &SuitabilityVerdict) -> Option<String> {
     let device = ping.device_counts.as_ref().map(|device| device.name.as_str());
     Some(match (uses.unsuitable.is_empty(), uses.inconclusive.is_empty()) {
         (false, _) => format!("`fathom monitor {}` shows the load beside this one", device?),
-        (_, false) => "-q -c 1200 -i 5ms: these requests are too few for a p99".to_owned(),
+        (_, false) => "repeat with `-q -c 1200 -i 5ms`: these requests are too few for a p99".to_owned(),
         _ => "`fathom bench` tests the rates that these uses need".to_owned(),
     })
 }
