@@ -42,7 +42,9 @@ const BLOCKS: [&str; 31] = [
     "ul",
     "nav",
 ];
-/// Elements whose contents nobody reads.
+/// Elements whose contents are not text.
+const RAW: [&str; 4] = ["style", "iframe", "noembed", "noframes"];
+/// Elements whose contents are not shown.
 const UNSEEN: [&str; 4] = ["svg", "template", "select", "object"];
 /// Letters of the longest cell of a table of figures: longer ones are parts of a page that is laid out by a table.
 const MAX_CELL: usize = 400;
@@ -93,7 +95,7 @@ impl TokenSink for Sink {
                 return match &*tag.name {
                     _ if tag.self_closing => TokenSinkResult::Continue,
                     "script" => raw(ScriptData),
-                    "style" | "iframe" | "noembed" | "noframes" => raw(Rawtext),
+                    name if RAW.contains(&name) => raw(Rawtext),
                     _ => TokenSinkResult::Continue,
                 };
             }
@@ -119,7 +121,7 @@ struct PageText {
     inline: String,
     inline_from: u64,
     preformatted: usize,
-    /// Elements within one that nobody reads, and its name.
+    /// The name of the element that is not shown, and how deep it is nested.
     unseen: Option<(String, usize)>,
     /// In a script or a style.
     is_raw: bool,
@@ -154,7 +156,7 @@ impl PageText {
             return;
         }
         match name {
-            "script" | "style" | "iframe" | "noembed" | "noframes" => self.is_raw = !tag.self_closing,
+            name if name == "script" || RAW.contains(&name) => self.is_raw = !tag.self_closing,
             "br" => self.break_line(),
             "pre" | "textarea" => {
                 self.break_line();
@@ -180,7 +182,7 @@ impl PageText {
             return;
         }
         match name {
-            "script" | "style" | "iframe" | "noembed" | "noframes" => self.is_raw = false,
+            name if name == "script" || RAW.contains(&name) => self.is_raw = false,
             "pre" | "textarea" => {
                 self.break_line();
                 self.preformatted = self.preformatted.saturating_sub(1);

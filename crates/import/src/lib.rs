@@ -29,6 +29,8 @@ mod tools;
 pub use detect::detect;
 pub use error::ImportError;
 
+use std::borrow::Cow;
+
 use fathom_record::{ImportFormat, RunRecord};
 
 /// Reads the output of another program; `file` is its name, for the record.
@@ -36,13 +38,9 @@ use fathom_record::{ImportFormat, RunRecord};
 /// # Errors
 /// The text has no figure of a known format, or is cut off in its middle; the error names the line and the remedy.
 pub fn import(text: &str, file: &str) -> Result<RunRecord, ImportError> {
-    if html::is_html(text) {
-        let text = html::text_of(text);
-        let format = detect(&text).ok_or_else(|| ImportError::unknown(&text))?;
-        return import_as(format, &text, file);
-    }
-    let format = detect(text).ok_or_else(|| ImportError::unknown(text))?;
-    import_as(format, text, file)
+    let text = if html::is_html(text) { html::text_of(text).into() } else { Cow::Borrowed(text) };
+    let format = detect(&text).ok_or_else(|| ImportError::unknown(&text))?;
+    import_as(format, &text, file)
 }
 
 /// Reads every record of a text: fathom's own, one a line as `fathom history export` writes them, or the one of another

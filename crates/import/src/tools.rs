@@ -401,7 +401,7 @@ fn elbencho(lines: &[&str]) -> Vec<Output> {
     all
 }
 
-/// The fields of a line of CSV; none where it is no line of it.
+/// The fields of a line of CSV; empty if it cannot be parsed.
 fn fields(line: &str) -> Vec<String> {
     let reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes());
     let row = reader.into_records().next().and_then(Result::ok);
