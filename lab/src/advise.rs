@@ -407,7 +407,7 @@ impl Figure {
     }
 
     fn is_near(&self) -> bool {
-        // That something may never happen is no width of a figure.
+        // An open end says that it may never happen.
         let is_narrow = self.predicted.is_some_and(|(low, high)| high < low * SPAN || high.is_infinite());
         is_narrow && self.error().is_some_and(|error| error.abs() <= self.max_error)
     }

@@ -85,7 +85,7 @@ const COMMAND_LINES: &[&str] = &[
      --cmdprio_class=2 --cmdprio=1 --output-format=json+",
     "--name=saved --filename=f --rw=write --bs=64k --size=512k --verify=crc32c --aux-path=. --output-format=json",
     "--name=terse --filename=f --rw=rw --bs=64k --size=512k --minimal --terse-version=5",
-    // Not an engine that cannot be offloaded, although fio refuses it too: some of the time fio waits for ever then.
+    // fio also refuses to offload an engine that it cannot, but sometimes hangs while doing so.
     "--name=bad --filename=f --rw=read --size=1m --ioengine=nonexistent",
 ];
 

@@ -10,7 +10,7 @@ use crate::sweep::spec::{Axis, depths, first_blocks};
 
 /// Blocks closer than this to the crossover need no other one.
 const CLOSE: f64 = 0.02;
-/// Sizes are rounded by at most half of one part in so many: less than that.
+/// Steps between rounded sizes that make up a size, at least: rounding changes it by less than [`CLOSE`].
 const ROUND: f64 = 32.0;
 
 impl Planner<'_> {

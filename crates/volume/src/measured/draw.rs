@@ -57,8 +57,8 @@ impl MeasuredDraw {
         self.share = self.share.wrapping_add(GOLDEN);
         let share = self.share;
         let limited = nearest(&self.limited, bytes);
-        let mean_at_rest = across_sizes(&self.at_rest, bytes, depth, |table| table.mean_ns);
-        if let Some(backlog) = backlog.filter(|backlog| backlog.ns >= mean_at_rest) {
+        let mean_at_rest = || across_sizes(&self.at_rest, bytes, depth, |table| table.mean_ns);
+        if let Some(backlog) = backlog.filter(|backlog| backlog.ns >= mean_at_rest()) {
             let of_limit = DrawnLatency { ns: backlog.ns, is_limited: true, lost_ns: 0 };
             return limited.map_or(of_limit, |tables| {
                 let at_rest = |of: &dyn Fn(&DepthTable) -> u64| across_sizes(&self.at_rest, bytes, 1, of);
@@ -69,9 +69,10 @@ impl MeasuredDraw {
                 )
             });
         }
-        // Those that come at once at rest wait for each other too, longer than as many that are kept in flight: these were measured.
+        // The latencies at rest are those of bursts, in which requests wait for each other. Where a constant queue depth was measured
+        // to take less, its latencies apply.
         let kept = limited.filter(|tables| tables.bytes == bytes && tables.has_depth(depth));
-        let kept = kept.filter(|tables| tables.across_depths(depth, |table| table.mean_ns) < mean_at_rest);
+        let kept = kept.filter(|tables| tables.across_depths(depth, |table| table.mean_ns) < mean_at_rest());
         let ns = match kept {
             Some(tables) => tables.across_depths(depth, |table| table.at(share)),
             None => across_sizes(&self.at_rest, bytes, depth, |table| table.at(share)),
@@ -288,6 +289,7 @@ mod tests {
         let unlimited = draw.sample(4096, 1, Some(LimitBacklog { ns: 40_000, depth: 1 }));
         assert_eq!((unlimited.ns, unlimited.is_limited), (50_000, false));
     }
+
     #[test]
     fn as_many_in_flight_take_no_longer_below_the_limit_than_was_measured_at_it() {
         // Eight at once wait for each other's transfer, as eight in flight do not.
