@@ -1,7 +1,7 @@
 //! The findings on a run, by the rules of its command; also on one that goes on.
 
 use fathom_analysis::{Analysis, forecast, identify, prepare, surface, sweep};
-use fathom_record::{ActivityKind, Finding, RunRecord, Severity};
+use fathom_record::{ActivityKind, Finding, FindingId, RunRecord, Severity};
 
 /// What the tests of `record` tell.
 pub fn findings_of(record: &RunRecord) -> Vec<Finding> {
@@ -10,9 +10,10 @@ pub fn findings_of(record: &RunRecord) -> Vec<Finding> {
         ActivityKind::Surface => surface::findings::findings(record, &surface::assess(record)),
         ActivityKind::Prepare => prepare::findings(record),
         ActivityKind::Identify => {
-            // Probes are short, and go past every limit on purpose: what a single one suffers from counts, not what it is.
+            // Probes are short, and go past every limit on purpose: what a single one suffers from counts, not what it is. Pauses come
+            // under any load.
             let mut found = Analysis::of(record).findings();
-            found.retain(|finding| finding.severity >= Severity::Error);
+            found.retain(|finding| finding.severity >= Severity::Error || finding.id == FindingId::Pauses);
             found.extend(identify::conclude::instance_findings(record));
             found
         }
@@ -24,7 +25,6 @@ pub fn findings_of(record: &RunRecord) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use fathom_model::Nanos;
-    use fathom_record::FindingId;
     use fathom_runner::StopHandle;
 
     use crate::catalogue::VolumeTypes;

@@ -132,15 +132,16 @@ fn push_verdict(report: &IdentifyReport<'_>, view: &mut View) {
     view.say("Next", next);
 }
 
-/// `aws-gp2, 50 GiB (distance 0.00; also aws-gp2-2016)`.
+/// `aws-gp2, 50 GiB (distance 0.00)`; several types that match as well by their names.
 fn type_text(first: &Candidate, verdict: &IdentifiedVerdict) -> String {
     let distance = format!("distance {:.2}", first.distance);
     match (&verdict.volume_type, verdict.alternatives.as_slice()) {
         (None, _) => format!("no known type matches; the nearest is {} ({distance})", first.id),
         (Some(id), []) => format!("{id}, {} ({distance})", size(first)),
-        (Some(id), [other]) => format!("{id}, {} ({distance}; also {other})", size(first)),
-        (Some(id), [other, rest @ ..]) => {
-            format!("{id}, {} ({distance}; also {other} and {} more)", size(first), rest.len())
+        (Some(id), [other]) => format!("{id}, {} ({distance}), or {other}", size(first)),
+        (Some(id), [second, third]) => format!("{id}, {} ({distance}), {second} or {third}", size(first)),
+        (Some(id), [second, rest @ ..]) => {
+            format!("unknown: {} types match, such as {id} ({}) and {second}", rest.len() + 2, size(first))
         }
     }
 }

@@ -243,13 +243,17 @@ pub(crate) fn push_problems(record: &RunRecord, view: &mut View) {
     view.warn("", (hidden > 0).then(|| format!("{hidden} more kinds of problems; --full shows them")));
 }
 
-/// A claim with the tests it is about: two by name, more of them by their number.
+/// What a claim says first, with the tests it is about: two by name, more of them by their number.
 fn claim(finding: &Finding) -> String {
+    let claim = match finding.claim.split_once(". ") {
+        Some((first, _)) => format!("{first}."),
+        None => finding.claim.clone(),
+    };
     match finding.tests.as_slice() {
-        [] => finding.claim.clone(),
+        [] => claim,
         [first, second, rest @ ..] if !rest.is_empty() => {
-            format!("{first}, {second} and {} more: {}", rest.len(), finding.claim)
+            format!("{first}, {second} and {} more: {claim}", rest.len())
         }
-        tests => format!("{}: {}", tests.join(", "), finding.claim),
+        tests => format!("{}: {claim}", tests.join(", ")),
     }
 }
