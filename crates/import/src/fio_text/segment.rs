@@ -199,22 +199,24 @@ fn starts(text: &str) -> Vec<Start> {
 /// The starts in a line, which may be several.
 fn in_line(line: &str, offset: usize, starts: &mut Vec<Start>) {
     // Each has a colon.
-    let end = line.rfind(':').unwrap_or(0);
+    let Some(end) = line.rfind(':') else { return };
+    let (has_jobs, has_disks) = (line.contains("(g"), line.contains("ios="));
+    let is_blank = |c: char| c.is_whitespace() || c == '|';
     let mut at = 0;
     while at < end {
-        let rest = &line[at..];
-        let is_word_start = at == 0 || line[..at].ends_with(|c: char| c.is_whitespace() || c == '|');
-        let is_blank = rest.starts_with(|c: char| c.is_whitespace() || c == '|');
-        if is_word_start
-            && !is_blank
-            && let Some((length, kind)) =
-                job_at(line, at).or_else(|| known_at(rest)).or_else(|| disk_at(line, at))
-        {
+        // A start begins a word.
+        at += line[at..].len() - line[at..].trim_start_matches(is_blank).len();
+        if at >= end {
+            return;
+        }
+        let job = || has_jobs.then(|| job_at(line, at)).flatten();
+        let disk = || has_disks.then(|| disk_at(line, at)).flatten();
+        if let Some((length, kind)) = job().or_else(|| known_at(&line[at..])).or_else(disk) {
             starts.push(Start { at: offset + at, body: offset + at + length, kind });
             at += length;
-            continue;
         }
-        at += rest.chars().next().map_or(1, char::len_utf8);
+        // The body may begin within a word.
+        at += line[at..].find(is_blank).unwrap_or(line.len() - at);
     }
 }
 
