@@ -3,6 +3,8 @@
 use fathom_analysis::{Analysis, forecast, identify, prepare, surface, sweep};
 use fathom_record::{ActivityKind, Finding, FindingId, RunRecord, Severity};
 
+mod imported;
+
 /// What the tests of `record` tell.
 pub fn findings_of(record: &RunRecord) -> Vec<Finding> {
     match record.header.activity.kind() {
@@ -18,6 +20,7 @@ pub fn findings_of(record: &RunRecord) -> Vec<Finding> {
             found
         }
         ActivityKind::Simulate => forecast::instance_findings(record),
+        ActivityKind::Import => imported::findings(record),
         _ => Analysis::of(record).findings(),
     }
 }
@@ -25,6 +28,7 @@ pub fn findings_of(record: &RunRecord) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use fathom_model::Nanos;
+    use fathom_record::FindingId;
     use fathom_runner::StopHandle;
 
     use crate::catalogue::VolumeTypes;

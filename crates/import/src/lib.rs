@@ -13,6 +13,7 @@ mod error;
 mod fio_json;
 mod fio_terse;
 mod fio_text;
+mod heading;
 mod html;
 mod ioping;
 mod json;

@@ -8,7 +8,9 @@ use fathom_record::import::{Figure, FigureNumber, ImportedTest};
 
 use crate::report::{SourceReport, SourceTest};
 use crate::text::SourceText;
-use crate::{ImportError, fio_json, fio_terse, fio_text, ioping, json, load, page_table, statement, tools};
+use crate::{
+    ImportError, fio_json, fio_terse, fio_text, heading, ioping, json, load, page_table, statement, tools,
+};
 
 /// Reads every output of a text.
 ///
@@ -21,6 +23,7 @@ pub(crate) fn read(text: &str) -> Result<(ImportFormat, SourceReport), ImportErr
     let source = SourceText::new(&rest);
     page.take_text(&source);
     page.outputs.sort_by_key(|output| output.report.line());
+    heading::name_apart(&source, &mut page.outputs);
     statement::tie(&source, &mut page.outputs);
     page.report(text)
 }
@@ -139,6 +142,7 @@ impl Page {
             Ok(found) => {
                 found.earlier.into_iter().for_each(|line| self.leave_out(line));
                 for mut report in found.outputs {
+                    report.tests.iter_mut().for_each(without_label);
                     add_command_line(&source, &mut report);
                     self.add(ImportFormat::FioText, Ok(report));
                 }
@@ -195,6 +199,14 @@ impl Page {
     }
 }
 
+/// Pages put a label of their own in front of an output: `Outputlat-read: (groupid=0, jobs=1)`.
+fn without_label(test: &mut SourceTest) {
+    let behind = test.name.strip_prefix("Output");
+    if let Some(name) = behind.filter(|name| name.starts_with(|sign: char| sign.is_ascii_lowercase())) {
+        test.name = name.to_owned();
+    }
+}
+
 /// Lines above an output in which its command line is looked for.
 const MAX_ABOVE: u64 = 14;
 
@@ -217,12 +229,7 @@ fn add_command_line(source: &SourceText, report: &mut SourceReport) {
     let names = command.matches("-name=").count();
     let options: BTreeMap<String, String> = options.collect();
     let Some(name) = options.get("name").filter(|_| names == 1) else { return };
-    // A page may put a word of its own in front of the output.
-    let is_same = |test: &&mut SourceTest| {
-        test.name == *name || test.name.strip_prefix("Output") == Some(name.as_str())
-    };
-    for test in report.tests.iter_mut().filter(is_same) {
-        test.name.clone_from(name);
+    for test in report.tests.iter_mut().filter(|test| test.name == *name) {
         let given = load::of_options(options.clone());
         let load = &mut test.imported.load;
         load.direct = load.direct.or(given.direct);

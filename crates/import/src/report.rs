@@ -20,6 +20,8 @@ pub(crate) struct SourceReport {
 #[derive(Debug, Default)]
 pub(crate) struct SourceTest {
     pub name: String,
+    /// What the page says above it, where the name does not tell it from other tests.
+    pub heading: String,
     /// The number of its group.
     pub group: u32,
     /// The number of its output, of several in one text.
@@ -145,16 +147,17 @@ fn named(entry: &ImportedEntry) -> ImportedEntry {
 }
 
 fn test_record(test: SourceTest, started_unix_ms: u64) -> TestRecord {
-    let SourceTest { name, mut imported, .. } = test;
+    let SourceTest { name, heading, mut imported, .. } = test;
     for entry in &mut imported.entries {
         derive::fill(&imported.load, entry);
     }
     let error = imported.entries.iter().find_map(|entry| entry.error.filter(|&error| error != 0));
-    let id = if name.trim().is_empty() { "test".to_owned() } else { name.clone() };
     let fio = load::command(&name, &imported.load.options);
+    let title = if heading.is_empty() { name } else { heading };
+    let id = if title.trim().is_empty() { "test".to_owned() } else { title.clone() };
     TestRecord {
         id,
-        title: name,
+        title,
         status: if error.is_some() { TestStatus::Failed } else { TestStatus::Complete },
         reason: error.map(|error| format!("{} reported error {error}", tool(&imported))),
         fio,

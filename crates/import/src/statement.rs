@@ -104,7 +104,7 @@ fn statement(line: u64, clause: &str, whole: &str) -> Option<Statement> {
         return None;
     }
     let about = has(&clause[..at], &["~", "≈", "about", "около", "约", "大约", "approximately"]);
-    let digits = clause[at..end].trim_end_matches(['.', ',']).replace(',', "");
+    let digits = plain_number(clause[at..end].trim_end_matches(['.', ',']));
     let value = if about { format!("~{digits}") } else { digits };
     let after = clause[end..].trim_start_matches([' ', '"', '\'', '«', '»']);
     let time = TIMES.iter().find(|(word, _)| after.starts_with(word)).map(|&(_, unit)| unit);
@@ -124,6 +124,16 @@ fn statement(line: u64, clause: &str, whole: &str) -> Option<Statement> {
         _ => None,
     };
     Some(Statement { line, kind, direction, value, unit })
+}
+
+/// `25089` of `25,089`, `0.3` of `0,3`: a comma is a decimal one unless it stands before three digits and behind more than a 0.
+fn plain_number(digits: &str) -> String {
+    match digits.split_once(',') {
+        Some((whole, rest)) if whole == "0" || rest.len() != 3 && !rest.contains(',') => {
+            format!("{whole}.{rest}")
+        }
+        _ => digits.replace(',', ""),
+    }
 }
 
 /// Ties the statements of a page to its outputs, which are in their order.
@@ -166,13 +176,26 @@ const MAX_SENTENCE: usize = 400;
 /// Lines of the longest output.
 const MAX_OUTPUT: usize = 200;
 
-/// Lines that an output takes, up to the first of another kind.
+/// Lines of another kind that an output may have in a row: its version, its number of processes.
+const MAX_OTHER: usize = 3;
+
+/// Lines that an output takes, up to the last of its kind.
 fn length(lines: &[&str], start: u64) -> u64 {
-    let is_of_output = |line: &&&str| {
-        line.contains(['=', '[']) || line.contains("request") || line.trim().is_empty() || line.contains(": ")
-    };
+    let is_of_output =
+        |line: &str| line.contains(['=', '[']) || line.contains("request") || line.contains(": ");
     let below = lines.get(start as usize..).unwrap_or_default().iter().take(MAX_OUTPUT);
-    below.take_while(is_of_output).count() as u64
+    let (mut last, mut others) = (0, 0);
+    for (at, line) in (1..).zip(below).filter(|(_, line)| !line.trim().is_empty()) {
+        if is_of_output(line) {
+            (last, others) = (at, 0);
+        } else {
+            others += 1;
+            if others > MAX_OTHER {
+                break;
+            }
+        }
+    }
+    last
 }
 
 /// The output that a statement speaks of.
@@ -279,6 +302,10 @@ mod tests {
         assert_eq!(
             found("IO延迟平均为0.168微秒"),
             [(StatementKind::Latency, None, "0.168".to_owned(), "us")]
+        );
+        assert_eq!(
+            found("Задержка составляет около 0,3 мс"),
+            [(StatementKind::Latency, None, "~0.3".to_owned(), "ms")]
         );
         assert_eq!(
             found("The disk gave 25,089 read IOPS"),

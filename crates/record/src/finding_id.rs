@@ -87,6 +87,7 @@ finding_ids! {
     WriteCache, "write-cache", [Info, Warning], "A cache in the device takes in writes faster than the medium behind it.";
     BurstPossible, "burst-possible", [Info], "The rate equals the burst rate of a volume type: burst is not ruled out.";
     RuleDiffers, "rule-differs", [Warning], "No volume of the type that is named behaves like this one.";
+    Contradiction, "contradiction", [Warning], "Figures or statements of a source cannot all be right.";
     NotSteady, "not-steady", [Warning], "The rate is not in steady state.";
     Pauses, "pauses", [Info, Warning], "Nothing completes for a moment, again and again.";
     Tail, "tail", [Info], "A few I/Os take far longer than the others.";

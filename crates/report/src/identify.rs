@@ -134,7 +134,9 @@ fn push_verdict(report: &IdentifyReport<'_>, view: &mut View) {
 
 /// `aws-gp2, 50 GiB (distance 0.00)`; several types that match as well by their names.
 fn type_text(first: &Candidate, verdict: &IdentifiedVerdict) -> String {
-    let distance = format!("distance {:.2}", first.distance);
+    let is_chosen = first.provisioned_iops.is_some() || first.provisioned_bytes_per_second.is_some();
+    let chosen = if is_chosen { ", its rates chosen to fit" } else { "" };
+    let distance = format!("distance {:.2}{chosen}", first.distance);
     match (&verdict.volume_type, verdict.alternatives.as_slice()) {
         (None, _) => format!("no known type matches; the nearest is {} ({distance})", first.id),
         (Some(id), []) => format!("{id}, {} ({distance})", size(first)),

@@ -3,7 +3,9 @@
 use fathom_analysis::Analysis;
 use fathom_analysis::conclusions::Conclusion;
 use fathom_model::units;
-use fathom_record::{ActivityKind, Finding, FindingId, LatencySummary, RunRecord, TestRecord, TestStatus};
+use fathom_record::{
+    Activity, ActivityKind, Finding, FindingId, LatencySummary, RunRecord, TestRecord, TestStatus,
+};
 use serde_json::{Value, json};
 
 use crate::view::{Block, FindingEntry, KeyFigure, View, ViewHead};
@@ -31,7 +33,14 @@ pub(crate) fn id(test: &TestRecord) -> &str {
 /// `/mnt/data on nvme1n1`, `ext4`, `100 GiB`, `Amazon Elastic Block Store`, `network`.
 fn target(record: &RunRecord) -> Vec<String> {
     let target = &record.header.conditions.target;
-    let name = if record.header.target.is_empty() { &target.path } else { &record.header.target };
+    let name = match &record.header.activity {
+        // A page may be about several.
+        Activity::Import(source) if record.header.target.contains(',') || record.header.target.is_empty() => {
+            &source.file
+        }
+        _ if record.header.target.is_empty() => &target.path,
+        _ => &record.header.target,
+    };
     let device = target.devices.first();
     let mut parts = vec![match device {
         Some(device) if !device.name.is_empty() && !name.ends_with(&device.name) => {
@@ -98,7 +107,8 @@ pub(crate) fn findings(record: &RunRecord) -> Block {
 /// another one.
 pub(crate) fn brief_findings(record: &RunRecord) -> Block {
     let entry = |alike: &[Finding]| {
-        if alike[0].id == FindingId::InstanceCap {
+        // Each says something else.
+        if [FindingId::InstanceCap, FindingId::Contradiction].contains(&alike[0].id) {
             return finding_entry(alike, alike.iter().map(|finding| claim(record, finding)).collect());
         }
         let others = match alike.len() - 1 {

@@ -2,12 +2,12 @@
 
 use fathom_model::{Nanos, units};
 use fathom_record::import::{Figure as ImportedFigure, FigureBound, StatedFigure};
-use fathom_record::{LatencySummary, OpSummary};
+use fathom_record::{LatencySummary, OpSummary, RunRecord};
 use serde::Serialize;
 
 use super::figure::Figure;
-use super::rows::{ComparedRow, RunTest};
-use super::source::{LABELS, SourceKind};
+use super::rows::{ComparedRow, RunTest, matched_rows};
+use super::source::{ComparedSource, LABELS, SourceKind, SourceRun};
 use super::work::Work;
 use crate::criterion::{Metric, MetricDirection, MetricKind};
 use crate::plateau::AGREE;
@@ -20,10 +20,20 @@ pub struct Contradiction {
     pub kind: ContradictionKind,
     /// The sources, by their letters.
     pub sources: Vec<&'static str>,
-    /// The tests.
+    /// The tests; the claim is about the last.
     pub tests: Vec<String>,
-    /// One sentence.
+    /// What is said of it.
     pub claim: String,
+}
+
+impl Contradiction {
+    /// Within a source, which is named together with the test.
+    fn of_source(mut self, source: usize) -> Contradiction {
+        let test = self.tests.last().map(|test| format!(", {test}")).unwrap_or_default();
+        self.claim = format!("{}{test}: {}", LABELS[source], self.claim);
+        self.sources = vec![LABELS[source]];
+        self
+    }
 }
 
 /// The kinds of contradictions.
@@ -53,20 +63,11 @@ pub fn contradictions(rows: &[ComparedRow]) -> Vec<Contradiction> {
     let kinds = rows.first().map_or(&[][..], |row| &row.kinds);
     let mut found = Vec::new();
     for row in rows {
-        for (source, runs) in row.runs.iter().enumerate() {
-            for run in runs.iter().filter(|run| run.is_usable()) {
-                let of_run = contradictions_within(run).into_iter().chain(contradicted_statements(run));
-                found.extend(of_run.map(|(kind, claim)| Contradiction {
-                    kind,
-                    sources: vec![LABELS[source]],
-                    tests: vec![row.test.clone()],
-                    claim: format!("{}, {}: {claim}", LABELS[source], row.test),
-                }));
-            }
-        }
+        let sources = 0..row.runs.len();
+        found.extend(sources.flat_map(|source| within(row, source).map(move |one| one.of_source(source))));
     }
     for source in 0..kinds.len() {
-        found.extend(of_source(rows, source));
+        found.extend(between(rows, source).map(|one| one.of_source(source)));
     }
     for one in 0..kinds.len() {
         // Models have nothing in common that they could share.
@@ -75,6 +76,13 @@ pub fn contradictions(rows: &[ComparedRow]) -> Vec<Contradiction> {
         found.extend(pairs.filter_map(|pair| shared_limit(rows, pair)));
     }
     found
+}
+
+/// Those within one run, without the name of a source.
+pub fn contradictions_of(record: &RunRecord) -> Vec<Contradiction> {
+    let runs = vec![SourceRun { record: record.clone(), ..SourceRun::default() }];
+    let rows = matched_rows(&[ComparedSource { runs, ..ComparedSource::default() }]);
+    rows.iter().flat_map(|row| within(row, 0)).chain(between(&rows, 0)).collect()
 }
 
 /// Rates differ by at least this where no common limit holds them.
@@ -88,23 +96,29 @@ const SAME_PATH: f64 = 2.0;
 /// A test of a file is at most so many times faster than the fastest place of the volume.
 const SAME_SURFACE: f64 = 1.5;
 
+/// Within the runs of one test of a source.
+fn within(row: &ComparedRow, source: usize) -> impl Iterator<Item = Contradiction> {
+    let runs = row.runs[source].iter().filter(|run| run.is_usable());
+    let of_run =
+        runs.flat_map(|run| contradictions_within(run).into_iter().chain(contradicted_statements(run)));
+    of_run.map(|(kind, claim)| Contradiction {
+        kind,
+        sources: Vec::new(),
+        tests: vec![row.test.clone()],
+        claim,
+    })
+}
+
 /// Between the tests of one source.
-fn of_source(rows: &[ComparedRow], source: usize) -> Vec<Contradiction> {
-    let tests = || rows.iter().filter_map(|row| Some((row, row.usable(source).next()?)));
-    let pairs = tests().flat_map(|one| tests().map(move |other| (one, other)));
-    let pairs = pairs.filter(|((one, _), (other, _))| one.test != other.test);
-    let found = pairs.filter_map(|((one, first), (other, second))| {
-        let (kind, claim) = latency_and_rate([(one, first), (other, second)])
-            .or_else(|| faster_than_maximum([(one, first), (other, second)]))?;
-        let tests = vec![one.test.clone(), other.test.clone()];
-        Some(Contradiction {
-            kind,
-            sources: vec![LABELS[source]],
-            tests,
-            claim: format!("{}, {claim}", LABELS[source]),
-        })
-    });
-    found.collect()
+fn between(rows: &[ComparedRow], source: usize) -> impl Iterator<Item = Contradiction> {
+    let tests = move || rows.iter().filter_map(move |row| Some((row, row.usable(source).next()?)));
+    let pairs = tests().flat_map(move |one| tests().map(move |other| [one, other]));
+    let pairs = pairs.filter(|[(one, _), (other, _)]| one.test != other.test);
+    pairs.filter_map(|pair| {
+        let (kind, claim) = latency_and_rate(pair).or_else(|| faster_than_maximum(pair))?;
+        let tests = pair.map(|(row, _)| row.test.clone()).to_vec();
+        Some(Contradiction { kind, sources: Vec::new(), tests, claim })
+    })
 }
 
 type TestPair<'a> = [(&'a ComparedRow, &'a RunTest); 2];
@@ -137,8 +151,7 @@ fn latency_and_rate([(one, first), (other, second)]: TestPair<'_>) -> Option<(Co
             ),
         };
         let claim = format!(
-            "{}: {} IOPS with one request at a time exceed the {} that the latency of {} in {} allows.{cause}",
-            other.test,
+            "{} IOPS with one request at a time exceed the {} that the latency of {} in {} allows.{cause}",
             count(rate.iops),
             count(possible),
             units::latency(mean.round() as u64),
@@ -176,8 +189,7 @@ fn faster_than_maximum([(one, first), (other, second)]: TestPair<'_>) -> Option<
             ),
         };
         let claim = format!(
-            "{}: {} is more than {}, the maximum of {}.{cause}",
-            other.test,
+            "{} is more than {}, the maximum of {}.{cause}",
             mebibytes(rate),
             mebibytes(most),
             one.test
@@ -308,8 +320,11 @@ fn contradicted(run: &RunTest, stated: &StatedFigure) -> Option<String> {
     }
     let factor = measured.value / stated.value.value;
     // A rounded statement is right; one with all its digits was to be the same.
-    let has_all_digits = stated.value.resolution <= measured.resolution && measured.value >= FULL_DIGITS;
-    if factor.ln().abs() <= ROUNDING && !has_all_digits {
+    let is_count = metric.is_some_and(|metric| metric.kind == MetricKind::Iops);
+    let has_all_digits =
+        is_count && stated.value.resolution <= measured.resolution && measured.value >= FULL_DIGITS;
+    let is_rounded = factor.ln().abs() <= ROUNDING && !stated.text.starts_with('~');
+    if is_rounded && !has_all_digits || is_about(stated, measured.value) {
         return None;
     }
     let apart = factor.max(1.0 / factor);
@@ -334,6 +349,11 @@ fn contradicted(run: &RunTest, stated: &StatedFigure) -> Option<String> {
         stated.text,
         stated.kind.name()
     ))
+}
+
+/// True of what is said to be about right, to one of its last digit: `~30 s` of 24 s.
+fn is_about(stated: &StatedFigure, measured: f64) -> bool {
+    stated.text.starts_with('~') && (measured - stated.value.value).abs() <= 2.0 * stated.value.resolution
 }
 
 fn word(factor: f64) -> &'static str {
@@ -489,8 +509,7 @@ fn disordered(name: &str, latency: &LatencySummary) -> Option<(ContradictionKind
 mod tests {
     use super::ContradictionKind::{BytesAndRuntime, Little, Percentiles, RateAndBandwidth, SharedLimit};
     use super::*;
-    use crate::compare::rows::{RunTest, matched_rows};
-    use crate::compare::source::ComparedSource;
+    use crate::compare::rows::RunTest;
     use crate::compare::work::Work;
     use crate::fixture::{TestLoad, record};
     use fathom_record::OpSummary;

@@ -179,7 +179,9 @@ fn fit_advise_simulate_and_compare_agree_on_two_hundred_needs() {
         else {
             continue;
         };
-        let rw = stated.rw.clone().unwrap_or_else(|| "randread".to_owned());
+        // Bytes are needed of sequential requests unless others are named.
+        let usual = if stated.bytes_per_second.is_some() { "read" } else { "randread" };
+        let rw = stated.rw.clone().unwrap_or_else(|| usual.to_owned());
         let mut options = vec![
             ("rw", rw),
             ("bs", (asked.need.load.mean_bytes() as u64).to_string()),

@@ -109,7 +109,7 @@ fn documents_have_a_schema_and_units() {
     assert_eq!((&fit["need"]["iops"], &fit["need"]["block_size_bytes"]), (&5000.0.into(), &41_943.04.into()));
     assert_eq!((&fit["need"]["burst"], &fit["need"]["persistent"]), (&Value::Null, &false.into()));
     let groups = fit["priced"].as_array().unwrap();
-    assert_eq!(groups.iter().map(|group| &group["currency"]).collect::<Vec<_>>(), ["USD", "CNY"]);
+    assert_eq!(groups.iter().map(|group| &group["currency"]).collect::<Vec<_>>(), ["USD", "CNY", "RUB"]);
     let named = |id: &str| {
         groups[0]["offers"].as_array().unwrap().iter().find(|offer| offer["id"] == id).cloned().unwrap()
     };

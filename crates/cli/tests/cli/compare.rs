@@ -490,6 +490,74 @@ fn a_page_is_imported_with_what_it_does_not_say() {
     assert!(compared.contains("12.00 USD"), "{compared}");
 }
 
+/// A page on two volumes: a job of one name on each, and what the text makes of it.
+const TWO_VOLUMES: &str = "\
+Random reads on Alpha
+
+# fio --name=test --rw=randread --bs=4k --iodepth=64 --direct=1 --size=4G
+test: (g=0): rw=randread, bs=4K-4K/4K-4K/4K-4K, ioengine=libaio, iodepth=64
+fio-2.2.10
+Starting 1 process
+test: (groupid=0, jobs=1): err= 0: pid=11: Tue Feb  3 10:00:00 2026
+  read : io=4096.0MB, bw=346522KB/s, iops=86630, runt= 12104msec
+  cpu          : usr=3.80%, sys=16.70%, ctx=925976, majf=0, minf=73
+
+The disk does 86680 reads per second. The test finished in about 30 seconds.
+
+Random reads on Beta
+
+test: (g=0): rw=randread, bs=4K-4K/4K-4K/4K-4K, ioengine=libaio, iodepth=64
+fio-2.2.10
+Starting 1 process
+test: (groupid=0, jobs=1): err= 0: pid=12: Tue Feb  3 11:00:00 2026
+  read : io=4096.0MB, bw=12065KB/s, iops=3016, runt=347640msec
+  cpu          : usr=3.80%, sys=16.70%, ctx=925976, majf=0, minf=73
+
+The disk does 3016 reads per second. The test finished in about 5 minutes.
+
+Random writes on Beta
+
+test: (g=0): rw=randwrite, bs=4K-4K/4K-4K/4K-4K, ioengine=libaio, iodepth=64
+fio-2.2.10
+Starting 1 process
+test: (groupid=0, jobs=1): err= 0: pid=13: Tue Feb  3 12:00:00 2026
+  write: io=4096.0MB, bw=11774KB/s, iops=2943, runt=356237msec
+  cpu          : usr=3.80%, sys=16.70%, ctx=925976, majf=0, minf=73
+";
+
+#[test]
+fn a_page_on_two_volumes_is_imported_one_by_one_and_tells_what_its_text_gets_wrong() {
+    let dir = scratch();
+    std::fs::write(dir.path().join("page.txt"), TWO_VOLUMES).unwrap();
+    let import = |args: &[&str]| {
+        let args = [&["history", "import", "page.txt", "--history=h.db"], args].concat();
+        run(dir.path(), &args)
+    };
+    import(&["--only=alpha"]).quietly();
+    let said = import(&["--only=beta", "--type=aws-gp2?size=50GiB"]).quietly().stdout;
+    assert_eq!(said, "Imported run 2: page.txt, fio text, 2 tests.\n");
+    let shown = |run_number: &str| {
+        run(dir.path(), &["report", run_number, "--history=h.db"]).quietly().stdout.replace("\n ", " ")
+    };
+    let (alpha, beta) = (shown("1"), shown("2"));
+    let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(squeezed(&alpha).contains("The text states 86680 IOPS as read IOPS"), "{alpha}");
+    assert!(squeezed(&alpha).contains("(and 1 more)"), "30 s beside 12 s: {alpha}");
+    assert!(alpha.contains("Random reads on Alpha") && !alpha.contains("Beta"), "{alpha}");
+    // Rounded statements are right.
+    assert!(!beta.contains("contradiction"), "{beta}");
+    let limit = "3,016 and 2,943 IOPS: the burst limit of aws-gp2?size=50GiB, 3,000 for 31 min 35 s from full credits";
+    assert!(squeezed(&beta).contains(limit), "{beta}");
+    let exceeded = import(&["--only=alpha", "--type=aws-gp2?size=50GiB"]).quietly().stdout;
+    assert!(exceeded.starts_with("Imported run 3"), "{exceeded}");
+    assert!(squeezed(&shown("3")).contains("86,630 IOPS: more than aws-gp2?size=50GiB allows (3,000)"));
+    let compared = run(dir.path(), &["compare", "1", "2", "--history=h.db"]).quietly().stdout;
+    assert!(compared.contains("86,630") && compared.contains("3,016"), "{compared}");
+    let unknown = import(&["--only=gamma"]);
+    let names = "the tests are Random reads on Alpha, Random reads on Beta, Random writes on Beta";
+    assert!(unknown.code == Some(2) && unknown.stderr.contains(names), "{unknown:?}");
+}
+
 #[test]
 fn surfaces_are_compared_by_their_summaries() {
     let dir = scratch();

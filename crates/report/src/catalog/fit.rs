@@ -38,7 +38,7 @@ pub fn view(fit: &Fit, need: &str) -> View {
         Some(_) => fit.priced.iter().for_each(|priced| view.say("Cheapest", first(priced))),
     }
     view.say("Need", need.to_owned());
-    for PricedOffers { currency, offers } in &fit.priced {
+    for (place, PricedOffers { currency, offers }) in fit.priced.iter().enumerate() {
         let mut regions: Vec<&str> = Vec::new();
         for bill in offers.iter().filter_map(|offer| offer.month.as_ref()) {
             if !regions.contains(&bill.price.region.as_str()) {
@@ -47,10 +47,13 @@ pub fn view(fit: &Fit, need: &str) -> View {
         }
         let title = format!("Volumes with prices in {currency} per month");
         let stale = mark_note(offers.iter().filter_map(|offer| Some(&offer.month.as_ref()?.price)));
-        view.push_brief(
-            title.clone(),
-            [Block::Table(offer_table(offers)), Block::Notes(stale.into_iter().collect())],
-        );
+        // Of other currencies the first lines have the cheapest.
+        if place == 0 {
+            view.push_brief(
+                title.clone(),
+                [Block::Table(offer_table(offers)), Block::Notes(stale.into_iter().collect())],
+            );
+        }
         view.push_full(format!("{title} ({})", regions.join(", ")), [Block::Table(offer_table(offers))]);
     }
     let unpriced = offer_table(&fit.unpriced).without(&PRICES);

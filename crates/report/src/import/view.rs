@@ -5,11 +5,12 @@ use fathom_record::import::{
     Figure, FigureNumber, FigureOrigin, ImportedLatency, ImportedLoad, ImportedOp, ImportedTest,
     MissingFigure, NamedFigure,
 };
-use fathom_record::{Activity, ImportFormat, RunRecord, TestRecord, TestStatus};
+use fathom_record::{Activity, FindingId, ImportFormat, RunRecord, TestRecord, TestStatus};
 
 use serde_json::json;
 
 use crate::run_view;
+use crate::verdict;
 use crate::view::{Block, Cell, Column, Table, Tone, View};
 
 /// Behind a figure that the source does not have.
@@ -18,12 +19,18 @@ const DERIVED: &str = "*";
 /// Everything that is known of an imported run.
 pub fn view(record: &RunRecord) -> View {
     let mut view = run_view::of_run(record);
+    let limits = [FindingId::BurstPossible, FindingId::IopsCap];
+    for limit in record.findings.iter().filter(|found| limits.contains(&found.id)) {
+        view.say("Limited by", limit.claim.clone());
+    }
+    verdict::push_problems(record, &mut view);
     let lines: Vec<Line<'_>> = imported(record).flat_map(|(test, imported)| lines(test, imported)).collect();
     if lines.is_empty() {
         view.push("", [Block::note("The source has no test.")]);
     }
     view.push("", [Block::Table(table(&lines))]);
     view.data = data(record);
+    view.push_full("Findings", [run_view::brief_findings(record)]);
     view.push_full("Missing figures", [Block::Table(missing(record))]);
     view.push_full("Notes", [Block::Notes(notes(record))]);
     view

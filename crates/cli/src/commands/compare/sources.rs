@@ -4,10 +4,10 @@ use std::path::Path;
 
 use fathom_analysis::compare::source::{ComparedSource, SourceRun};
 use fathom_assess::compare::{PUBLISHED, is_simulated_name, measure, set_volume_type, source_of, suite_of};
-use fathom_assess::{AssessError, BenchSettings, RunSettings, Suite, VolumeTypes, engine_rows};
+use fathom_assess::{AssessError, BenchSettings, RunSettings, Suite, VolumeTypes, engine_rows, findings_of};
 use fathom_catalog::{Published, UnknownPublished};
 use fathom_history::{Filter, History, Location, PATIENCE, RunId};
-use fathom_record::{ActivityKind, HistoryRow, RunRecord};
+use fathom_record::{Activity, ActivityKind, HistoryRow, RunRecord};
 use fathom_sys::files::IMPORT;
 
 use crate::exit::Complaint;
@@ -273,7 +273,10 @@ fn of_file(name: &str) -> Result<Vec<SourceRun>, Complaint> {
         Complaint::usage(format!("cannot read {origin}: {error}"), Some(error.hint.clone()))
     })?;
     let several = records.len() > 1;
-    let run = |(place, record): (usize, RunRecord)| {
+    let run = |(place, mut record): (usize, RunRecord)| {
+        if matches!(record.header.activity, Activity::Import(_)) {
+            record.findings = findings_of(&record);
+        }
         let origin = if several { format!("{origin} ({})", place + 1) } else { origin.to_owned() };
         SourceRun { origin, record }
     };

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use fathom_assess::VolumeTypes;
 use fathom_assess::compare::{PRICE_LABEL, set_volume_type};
+use fathom_assess::{VolumeTypes, findings_of};
 use fathom_history::{History, ImportedRun, Location, PATIENCE};
 use fathom_import::ImportError;
-use fathom_record::{Activity, RunRecord};
+use fathom_model::text::listed;
+use fathom_record::{Activity, RunRecord, TestRecord};
 use fathom_sys::files::IMPORT;
 use jiff::tz::TimeZone;
 
@@ -23,6 +24,9 @@ pub struct ImportArguments {
     /// Files to read; - for the standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Only tests whose name or heading contains this (repeatable)
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
     /// Volume type of the runs: aws-gp2?size=50GiB
     ///
     /// Its published rules then count.
@@ -57,10 +61,33 @@ impl ImportArguments {
         if let Some(date) = self.date.filter(|_| record.header.started_unix_ms == 0) {
             record.header.started_unix_ms = date;
         }
-        match &self.volume_type {
-            Some(named) => Ok(set_volume_type(record, named, &VolumeTypes::default())?),
-            None => Ok(()),
+        if let Some(named) = &self.volume_type {
+            set_volume_type(record, named, &VolumeTypes::default())?;
         }
+        if matches!(record.header.activity, Activity::Import(_)) {
+            record.findings = findings_of(record);
+        }
+        Ok(())
+    }
+
+    /// Leaves out the tests that were not asked for.
+    fn choose(&self, record: &mut RunRecord) -> Result<(), Complaint> {
+        let has = |test: &TestRecord, only: &String| {
+            format!("{} {}", test.id, test.title).to_lowercase().contains(&only.to_lowercase())
+        };
+        if let Some(only) = self.only.iter().find(|only| !record.tests.iter().any(|test| has(test, only))) {
+            let names: Vec<&str> = record.tests.iter().map(|test| test.title.as_str()).collect();
+            let message = format!("no test has '{only}' in its name or heading");
+            return Err(Complaint::usage(message, Some(format!("the tests are {}", listed(&names, 8)))));
+        }
+        if !self.only.is_empty() {
+            record.tests.retain(|test| self.only.iter().any(|only| has(test, only)));
+        }
+        // Another part of the same source is another run.
+        let chosen = self.only.iter().flat_map(|only| ["--only".to_owned(), only.clone()]);
+        let file = record.header.command.len().saturating_sub(1);
+        record.header.command.splice(file..file, chosen);
+        Ok(())
     }
 }
 
@@ -80,6 +107,7 @@ pub fn run(arguments: &ImportArguments, location: &Location) -> Result<Exit, Com
         records.extend(found);
     }
     for record in &mut records {
+        arguments.choose(record)?;
         arguments.complete(record)?;
     }
     let mut history = History::open(location, PATIENCE)?;
