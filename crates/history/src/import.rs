@@ -1,5 +1,6 @@
 //! Imports records from other histories and from side files.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use fathom_record::{RunHeader, RunRecord, TestRecord, TestStatus};
@@ -42,8 +43,9 @@ impl History {
                     ended: false,
                 },
             };
+            let known: HashSet<&String> = stored.bodies.iter().collect();
             let tests = record.tests.iter().zip(&bodies);
-            for (test, body) in tests.filter(|(_, body)| !stored.bodies.contains(body)) {
+            for (test, body) in tests.filter(|(_, body)| !known.contains(body)) {
                 insert_test(transaction, stored.run, test, body)?;
                 added += 1;
             }
@@ -110,10 +112,10 @@ fn find_stored(
     for (run, ended) in candidates {
         // Neither does a run with an unreadable test.
         let Some(stored) = stored_tests(transaction, run)? else { continue };
-        let differs = |(test, body): (&TestRecord, &String)| {
-            stored.iter().all(|stored| stored.body != *body)
-                && stored.iter().any(|stored| stored.id == test.id)
-        };
+        let has_body: HashSet<&String> = stored.iter().map(|stored| &stored.body).collect();
+        let has_id: HashSet<&String> = stored.iter().map(|stored| &stored.id).collect();
+        let differs =
+            |(test, body): (&TestRecord, &String)| !has_body.contains(body) && has_id.contains(&test.id);
         if !record.tests.iter().zip(bodies).any(differs) {
             let bodies = stored.into_iter().map(|test| test.body).collect();
             return Ok(Some(StoredRun { run, bodies, ended }));

@@ -178,6 +178,10 @@ impl Page {
 
     /// fio prints one run in several formats if it is asked to (`normal,json`): the most exact stays.
     fn drop_repeated(&mut self) {
+        let best = self.outputs.iter().map(|output| exactness(output.format)).max().unwrap_or_default();
+        if self.outputs.iter().all(|output| exactness(output.format) == best) || best == 0 {
+            return;
+        }
         let mut at = 0;
         while at < self.outputs.len() {
             let own = &self.outputs[at];

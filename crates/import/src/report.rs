@@ -1,5 +1,7 @@
 //! What a reader found in a source, and the record of it.
 
+use std::collections::BTreeMap;
+
 use fathom_record::import::{ImportedEntry, ImportedGroup, ImportedTest, MissingFigure};
 use fathom_record::{
     Activity, ImportActivity, ImportFormat, Observed, RunHeader, RunRecord, TestRecord, TestStatus,
@@ -96,8 +98,10 @@ impl SourceReport {
                 "import the whole output of the program, with the lines of its results",
             ));
         }
-        let groups: Vec<(String, (u32, u32))> =
-            self.tests.iter().map(|test| (test.name.clone(), test.ran_with())).collect();
+        let mut groups: BTreeMap<(u32, u32), Vec<String>> = BTreeMap::new();
+        for test in &self.tests {
+            groups.entry(test.ran_with()).or_default().push(test.name.clone());
+        }
         let mut targets: Vec<String> = Vec::new();
         for SourceTest { imported, .. } in &self.tests {
             let disk = imported.disks.first().map(|disk| disk.name.clone());
@@ -115,20 +119,21 @@ impl SourceReport {
             ..RunHeader::default()
         };
         let mut record = RunRecord { header, status: TestStatus::Complete, ..RunRecord::default() };
-        for mut test in self.tests {
-            let ran_with = test.ran_with();
-            let beside = groups.iter().filter(|(name, group)| *group == ran_with && *name != test.name);
-            test.imported.beside = beside.map(|(name, _)| name.clone()).collect();
-            let started_unix_ms =
-                if test.started_unix_ms > 0 { test.started_unix_ms } else { self.started_unix_ms };
-            let test = test_record(test, started_unix_ms);
+        let started_unix_ms = self.started_unix_ms;
+        let tests = self.tests.into_iter().map(|mut test| {
+            let beside = groups[&test.ran_with()].iter().filter(|name| **name != test.name);
+            test.imported.beside = beside.cloned().collect();
+            let own = test.started_unix_ms;
+            test_record(test, if own > 0 { own } else { started_unix_ms })
+        });
+        record.extend(tests);
+        for test in &mut record.tests {
+            // Of several tests of one name, all but the first have a number.
+            if !test.title.is_empty() {
+                test.title.clone_from(&test.id);
+            }
             if test.status == TestStatus::Failed {
                 record.status = TestStatus::Failed;
-            }
-            let id = record.push(test).id.clone();
-            // Of several tests of one name, all but the first have a number.
-            if let Some(test) = record.tests.last_mut().filter(|test| !test.title.is_empty()) {
-                test.title = id;
             }
         }
         Ok(record)

@@ -1,7 +1,7 @@
 //! The whole account of one invocation, and how it is read back.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::sync::LazyLock;
 
@@ -156,12 +156,29 @@ struct EnvelopeHeader {
 
 impl RunRecord {
     /// Adds a test; where another has its id, the id gets a number.
-    pub fn push(&mut self, mut test: TestRecord) -> &TestRecord {
-        let id = std::mem::take(&mut test.id);
-        let mut numbered = std::iter::once(id.clone()).chain((2..).map(|number| format!("{id} ({number})")));
-        test.id = numbered.find(|id| self.tests.iter().all(|other| other.id != *id)).unwrap_or(id);
-        self.tests.push(test);
+    pub fn push(&mut self, test: TestRecord) -> &TestRecord {
+        self.extend([test]);
         &self.tests[self.tests.len() - 1]
+    }
+
+    /// Adds tests in their order, each as [`RunRecord::push`].
+    pub fn extend(&mut self, tests: impl IntoIterator<Item = TestRecord>) {
+        let mut taken: HashSet<String> = self.tests.iter().map(|test| test.id.clone()).collect();
+        let mut numbers: HashMap<String, u32> = HashMap::new();
+        for mut test in tests {
+            if taken.contains(&test.id) {
+                let number = numbers.entry(test.id.clone()).or_insert(1);
+                test.id = loop {
+                    *number += 1;
+                    let numbered = format!("{} ({number})", test.id);
+                    if !taken.contains(&numbered) {
+                        break numbered;
+                    }
+                };
+            }
+            taken.insert(test.id.clone());
+            self.tests.push(test);
+        }
     }
 
     /// True where nothing tells how the run ended: it was killed, or still goes on.

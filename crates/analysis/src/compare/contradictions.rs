@@ -6,8 +6,8 @@ use fathom_record::{LatencySummary, OpSummary, RunRecord};
 use serde::Serialize;
 
 use super::figure::Figure;
-use super::rows::{ComparedRow, RunTest, matched_rows};
-use super::source::{ComparedSource, LABELS, SourceKind, SourceRun};
+use super::rows::{ComparedRow, RunTest, own_rows};
+use super::source::{LABELS, SourceKind};
 use super::work::Work;
 use crate::criterion::{Metric, MetricDirection, MetricKind};
 use crate::plateau::AGREE;
@@ -67,7 +67,7 @@ pub fn contradictions(rows: &[ComparedRow]) -> Vec<Contradiction> {
         found.extend(sources.flat_map(|source| within(row, source).map(move |one| one.of_source(source))));
     }
     for source in 0..kinds.len() {
-        found.extend(between(rows, source).map(|one| one.of_source(source)));
+        found.extend(between(rows, source).into_iter().map(|one| one.of_source(source)));
     }
     for one in 0..kinds.len() {
         // Models have nothing in common that they could share.
@@ -80,8 +80,7 @@ pub fn contradictions(rows: &[ComparedRow]) -> Vec<Contradiction> {
 
 /// Those within one run, without the name of a source.
 pub fn contradictions_of(record: &RunRecord) -> Vec<Contradiction> {
-    let runs = vec![SourceRun { record: record.clone(), ..SourceRun::default() }];
-    let rows = matched_rows(&[ComparedSource { runs, ..ComparedSource::default() }]);
+    let rows = own_rows(record);
     rows.iter().flat_map(|row| within(row, 0)).chain(between(&rows, 0)).collect()
 }
 
@@ -110,15 +109,17 @@ fn within(row: &ComparedRow, source: usize) -> impl Iterator<Item = Contradictio
 }
 
 /// Between the tests of one source.
-fn between(rows: &[ComparedRow], source: usize) -> impl Iterator<Item = Contradiction> {
-    let tests = move || rows.iter().filter_map(move |row| Some((row, row.usable(source).next()?)));
-    let pairs = tests().flat_map(move |one| tests().map(move |other| [one, other]));
-    let pairs = pairs.filter(|[(one, _), (other, _)]| one.test != other.test);
-    pairs.filter_map(|pair| {
+fn between(rows: &[ComparedRow], source: usize) -> Vec<Contradiction> {
+    let tests = rows.iter().filter_map(|row| Some((row, row.usable(source).next()?)));
+    let tests: Vec<(&ComparedRow, &RunTest)> = tests.collect();
+    let firsts = tests.iter().filter(|(_, run)| latency_alone(run).is_some() || fastest_place(run).is_some());
+    let pairs = firsts.flat_map(|one| tests.iter().map(move |other| [*one, *other]));
+    let found = pairs.filter(|[one, other]| !std::ptr::eq(one.0, other.0)).filter_map(|pair| {
         let (kind, claim) = latency_and_rate(pair).or_else(|| faster_than_maximum(pair))?;
         let tests = pair.map(|(row, _)| row.test.clone()).to_vec();
         Some(Contradiction { kind, sources: Vec::new(), tests, claim })
-    })
+    });
+    found.collect()
 }
 
 type TestPair<'a> = [(&'a ComparedRow, &'a RunTest); 2];
@@ -129,15 +130,25 @@ fn is_single(run: &RunTest) -> bool {
     is_random && run.work.iodepth == Some(1) && run.work.jobs.unwrap_or(1) == 1
 }
 
+/// A mean latency that is stated without a rate, ns.
+fn latency_alone(run: &RunTest) -> Option<f64> {
+    let total = run.summary.total.as_ref()?;
+    total.lat_ns.mean.or(total.clat_ns.mean).filter(|_| total.iops == 0.0)
+}
+
+/// The rate of the fastest place, bytes per second.
+fn fastest_place(run: &RunTest) -> Option<f64> {
+    let windows = run.imported.as_ref()?.entries.first()?.read.as_ref()?.bandwidth_windows.as_ref()?;
+    windows.max.map(|max| max.value)
+}
+
 /// A latency of single requests, stated without a rate, against the rate of single requests of another test. Larger I/Os may take
 /// longer in proportion to their size.
 fn latency_and_rate([(one, first), (other, second)]: TestPair<'_>) -> Option<(ContradictionKind, String)> {
     if !is_single(first) || !is_single(second) || first.work.operation != second.work.operation {
         return None;
     }
-    let total = |run: &RunTest| run.summary.total.clone();
-    let (latency, rate) = (total(first)?, total(second)?);
-    let mean = latency.lat_ns.mean.or(latency.clat_ns.mean).filter(|_| latency.iops == 0.0)?;
+    let (mean, rate) = (latency_alone(first)?, second.summary.total.clone()?);
     let possible = 1e9 / mean;
     let larger = block_bytes(first).zip(block_bytes(second)).map(|(first, second)| (first / second).max(1.0));
     (rate.iops > possible * larger.unwrap_or(1.0) * SAME_PATH).then(|| {
@@ -168,8 +179,7 @@ fn faster_than_maximum([(one, first), (other, second)]: TestPair<'_>) -> Option<
     if !is_read(first) || !is_read(second) {
         return None;
     }
-    let windows = first.imported.as_ref()?.entries.first()?.read.as_ref()?.bandwidth_windows.as_ref()?;
-    let most = windows.max?.value;
+    let most = fastest_place(first)?;
     let rate = second.summary.read.as_ref()?.bytes_per_second;
     let more =
         bytes_in_flight(first).zip(bytes_in_flight(second)).map(|(first, second)| (second / first).max(1.0));
@@ -509,7 +519,8 @@ fn disordered(name: &str, latency: &LatencySummary) -> Option<(ContradictionKind
 mod tests {
     use super::ContradictionKind::{BytesAndRuntime, Little, Percentiles, RateAndBandwidth, SharedLimit};
     use super::*;
-    use crate::compare::rows::RunTest;
+    use crate::compare::rows::{RunTest, matched_rows};
+    use crate::compare::source::ComparedSource;
     use crate::compare::work::Work;
     use crate::fixture::{TestLoad, record};
     use fathom_record::OpSummary;

@@ -250,6 +250,22 @@ pub fn matched_rows(sources: &[ComparedSource]) -> Vec<ComparedRow> {
     matched
 }
 
+/// The tests of one run, each by itself.
+pub(super) fn own_rows(record: &RunRecord) -> Vec<ComparedRow> {
+    let rows = rows(record).into_iter().filter(|row| !is_place(record, &row.test.id));
+    let row = |row: RecordRow<'_>| {
+        let run = RunTest::new(record, "", &row);
+        ComparedRow {
+            test: run.id.clone(),
+            title: run.title.clone(),
+            runs: vec![vec![run]],
+            kinds: vec![SourceKind::Imported],
+            figures: OnceCell::new(),
+        }
+    };
+    rows.map(row).collect()
+}
+
 /// Where all others did one operation, figures that a source states without one are of the same.
 fn name_totals(row: &mut ComparedRow) {
     let ops_of = |run: &RunTest| {
