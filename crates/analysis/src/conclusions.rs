@@ -8,7 +8,7 @@ mod proof;
 mod uses;
 
 use fathom_model::{Nanos, units};
-use fathom_record::ActivityKind;
+use fathom_record::{Activity, ActivityKind};
 use serde::Serialize;
 
 use crate::Analysis;
@@ -89,6 +89,9 @@ pub struct Conclusion {
     pub burst_ns: Option<u64>,
     /// Time for which the tests ran that the verdict rests on, ns: the shortest.
     pub measured_ns: u64,
+    /// The run was to decide it, and did not: it has the load of the use, or all its operations in the standard suite.
+    #[serde(skip)]
+    pub is_open: bool,
 }
 
 impl Conclusion {
@@ -124,6 +127,9 @@ impl Conclusion {
     }
 }
 
+/// The suite that asks for every use.
+const STANDARD: &str = "standard";
+
 pub(crate) fn conclude(analysis: &Analysis<'_>) -> Vec<Conclusion> {
     let header = &analysis.record.header;
     let kind = header.activity.kind();
@@ -135,11 +141,17 @@ pub(crate) fn conclude(analysis: &Analysis<'_>) -> Vec<Conclusion> {
     let sustained: Vec<MeasuredRow> = rows.iter().map(MeasuredRow::sustained).collect();
     let rows: Vec<MeasuredRow> = rows.iter().map(MeasuredRow::with_full_credits).collect();
     let pauses = DevicePauses::of(analysis.rows());
+    let asks_all =
+        matches!(&header.activity, Activity::Bench(bench) if bench.suite.as_deref() == Some(STANDARD));
     let of_use = |purpose: &'static Use| {
-        let verdict = |rows: &[MeasuredRow]| {
-            conclusion(&Case { purpose, rows, pauses: pauses.as_ref(), kind, ignores_doubt: false })
+        let case = Case { purpose, rows: &rows, pauses: pauses.as_ref(), kind, ignores_doubt: false };
+        let verdict = |rows: &[MeasuredRow]| conclusion(&Case { rows, ..case });
+        let found = with_duration(purpose, verdict(&rows), verdict(&sustained), &rows);
+        let is_asked = match rows.iter().any(|row| row.is_load_of(purpose)) {
+            true => kind == ActivityKind::Bench,
+            false => asks_all && missing(&case).is_empty(),
         };
-        with_duration(purpose, verdict(&rows), verdict(&sustained), &rows)
+        Conclusion { is_open: is_asked && found.verdict == Suitability::Inconclusive, ..found }
     };
     USES.iter().map(of_use).collect()
 }
@@ -196,6 +208,7 @@ fn conclusion(case: &Case<'_>) -> Conclusion {
         sustained_iops: None,
         burst_ns: None,
         measured_ns: 0,
+        is_open: false,
     }
 }
 

@@ -1,6 +1,8 @@
 //! Runs a plan test by test. Each finished test is handed out at once; the failure of one is its result, and the next
 //! one runs.
 
+use fathom_analysis::Analysis;
+use fathom_analysis::conclusions::Use;
 use fathom_analysis::steady::run_fall::test_to_repeat;
 use fathom_model::{Nanos, units};
 use fathom_record::{
@@ -69,6 +71,7 @@ pub fn run(
         }
     }
     measure_again(plan, deadline, size, &mut steps);
+    measure_at_need(plan, deadline, size, &mut steps);
     let mut record = steps.end();
     let has_failed = record.tests.iter().any(|test| test.status == TestStatus::Failed);
     if has_failed && record.status == TestStatus::Complete {
@@ -102,6 +105,45 @@ fn measure_again(plan: &BenchPlan, deadline: Option<u64>, size: u64, steps: &mut
         let ended = run_test(plan, &bounded, size, session, &mut *steps.observer);
         steps.keep(ended);
     }
+}
+
+/// Arrivals of which a rate is known to about 2 %.
+const ARRIVALS: f64 = 2_000.0;
+/// The offered rate over the needed one: arrivals at random may be fewer.
+const OFFERED: f64 = 1.03;
+/// Shortest and longest time of a test at a needed rate.
+const MIN_AT_RATE: Nanos = Nanos::from_secs(10);
+const MAX_AT_RATE: Nanos = Nanos::from_secs(30);
+
+/// Measures the load of a use at the rate that it needs, where the load at its highest rate did not decide: in a queue before a limit
+/// latencies are those of the queue.
+fn measure_at_need(plan: &BenchPlan, deadline: Option<u64>, size: u64, steps: &mut Steps<'_>) {
+    let open = open_uses(&steps.record);
+    for purpose in open {
+        let Some(test) = plan.tests.iter().find(|test| test.id == purpose.name) else { continue };
+        let needed = purpose.iops(&purpose.full) * OFFERED;
+        let reads = (needed * f64::from(purpose.read_percent) / 100.0).round() as u64;
+        let time = Nanos((ARRIVALS / needed * 1e9) as u64).max(MIN_AT_RATE);
+        let Some(paced) = test.at_rate([reads, needed.round() as u64 - reads], time) else { continue };
+        let is_late = deadline.is_some_and(|deadline| steps.session.now() + time.0 > deadline);
+        if is_late || time > MAX_AT_RATE || steps.is_over() || plan.targets.len() > 1 {
+            return;
+        }
+        steps.of = Some(steps.record.tests.len() + 1);
+        steps.next(&paced.id, &paced.title, 0);
+        let bounded = BoundedTest { test: paced, note: None };
+        let ended = run_test(plan, &bounded, size, steps.session, &mut *steps.observer);
+        steps.keep(ended);
+    }
+}
+
+/// The uses with an objective for latency whose own load was measured and did not decide. One that waits for each of its requests has
+/// no arrivals of its own.
+fn open_uses(record: &RunRecord) -> Vec<&'static Use> {
+    let analysis = Analysis::of(record);
+    let open = analysis.conclusions().iter().filter(|one| one.is_open);
+    let uses = open.filter_map(|one| Use::named(one.id));
+    uses.filter(|purpose| purpose.full.p99_ns.is_some() && !purpose.serial).collect()
 }
 
 /// What the only target shows, where a test reads it.

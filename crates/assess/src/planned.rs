@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fathom_analysis::steady;
-use fathom_model::Nanos;
+use fathom_model::{Nanos, units};
 use fathom_record::{ExpectationRecord, PrecisionRecord};
 
 use crate::AssessError;
@@ -171,6 +171,26 @@ impl PlannedTest {
         let runtime = self.runtime.filter(|_| is_timed)?.min(AGAIN);
         let (id, title) = (format!("{}-again", self.id), format!("{}, again", self.title));
         Some(PlannedTest { id, title, runtime: Some(runtime), expected: Vec::new(), ..self.repetition(1) })
+    }
+
+    /// It at fixed rates of reads and writes that arrive at random, for so long.
+    pub(crate) fn at_rate(&self, [reads, writes]: [u64; 2], runtime: Nanos) -> Option<PlannedTest> {
+        let is_timed = self.ends == Ending::Time && self.rounds.is_none();
+        let title = format!("{}, at {} IOPS", self.title, units::grouped(reads + writes));
+        let mut paced = PlannedTest {
+            id: format!("{}-at-rate", self.id),
+            title,
+            expected: Vec::new(),
+            precision: None,
+            ..self.repetition(1).lasting(runtime)
+        };
+        let rates = match (reads, writes) {
+            (0, writes) => format!(",{writes}"),
+            (reads, 0) => reads.to_string(),
+            (reads, writes) => format!("{reads},{writes}"),
+        };
+        paced.options.extend([pair("rate_iops", rates), pair("rate_process", "poisson")]);
+        is_timed.then_some(paced)
     }
 
     /// Most bytes that it moves, in all of its rounds; `None` where it ends with its time.

@@ -17,6 +17,7 @@ use crate::view::{View, decimal, iops_text};
 /// Labels of lines that a page shows in another form.
 pub(crate) const SUITS: &str = "Suits";
 pub(crate) const NOT_FOR: &str = "Not for";
+pub(crate) const UNDECIDED: &str = "Undecided";
 pub(crate) const NEXT: &str = "Next";
 /// Uses that one list names.
 const MAX_USES: usize = 5;
@@ -39,9 +40,10 @@ pub(crate) fn push(verdict: &VolumeVerdict, record: &RunRecord, view: &mut View)
 
 /// The uses that a volume suits, or those that it does not where it suits none, with their label.
 pub(crate) fn suitability(all: &SuitabilityVerdict) -> Option<(&'static str, String)> {
-    let SuitabilityVerdict { suitable, in_bursts, marginal, unsuitable, .. } = all;
+    let SuitabilityVerdict { suitable, in_bursts, marginal, unsuitable, open, .. } = all;
     match [suitable, in_bursts, marginal].iter().all(|names| names.is_empty()) {
-        true => (!unsuitable.is_empty()).then(|| (NOT_FOR, named(unsuitable))),
+        true if unsuitable.is_empty() => (!open.is_empty()).then(|| (UNDECIDED, named(open))),
+        true => Some((NOT_FOR, named(unsuitable))),
         false => Some((SUITS, uses(all))),
     }
 }
@@ -211,6 +213,7 @@ fn uses(all: &SuitabilityVerdict) -> String {
         ("during bursts only: ", &all.in_bursts),
         ("marginal: ", &all.marginal),
         ("not: ", &all.unsuitable),
+        ("not decided: ", &all.open),
     ];
     let lists = lists.into_iter().filter(|(_, names)| !names.is_empty());
     let parts: Vec<String> = lists.map(|(head, names)| format!("{head}{}", named(names))).collect();

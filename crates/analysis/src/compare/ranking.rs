@@ -57,6 +57,9 @@ struct RateRow<'a> {
     rate: &'a RowFigure,
 }
 
+/// Two sources of which each is ahead by so much in some test have no order that a mean of all tests could tell.
+const AHEAD: f64 = 1.25;
+
 /// What the order rests on.
 pub(super) struct Basis<'a> {
     /// The rates that all ranked sources have.
@@ -134,6 +137,19 @@ impl<'a> Basis<'a> {
     }
 
     /// What the rates are called.
+    /// The tests in which each of two sources is furthest ahead of the other, with the ratio, where either is by a quarter.
+    pub(super) fn each_ahead(&self, [one, other]: [usize; 2]) -> Option<[(&'a str, f64); 2]> {
+        let rate_of = |rate: &RateRow<'_>, source: usize| held(rate, source).or_else(|| value(rate, source));
+        let ratio = |rate: &RateRow<'a>| {
+            let ratio = rate_of(rate, one)? / rate_of(rate, other)?;
+            (ratio.is_finite() && ratio > 0.0).then_some((rate.row.test.as_str(), ratio))
+        };
+        let ratios: Vec<(&str, f64)> = self.shared.iter().filter_map(ratio).collect();
+        let most = *ratios.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
+        let least = *ratios.iter().min_by(|one, other| one.1.total_cmp(&other.1))?;
+        (most.1 >= AHEAD && least.1 <= 1.0 / AHEAD).then_some([most, (least.0, 1.0 / least.1)])
+    }
+
     pub(super) fn rate_name(&self) -> &'static str {
         if self.shared.iter().all(|rate| rate.rate.figure.is_rate()) { "IOPS" } else { "rate" }
     }

@@ -392,7 +392,9 @@ impl Case<'_> {
 
     /// Shows that the volume cannot meet `need`.
     pub(super) fn disproved(&self, need: &UseNeed) -> Option<Proof> {
-        let rows = || self.rows.iter().enumerate().filter(|(_, row)| self.bounds(row));
+        // Arrivals at random wait for each other, which those of the use need not do: a fixed rate shows, and refutes nothing.
+        let bounds = |row: &MeasuredRow| !row.is_paced && self.bounds(row);
+        let rows = || self.rows.iter().enumerate().filter(move |(_, row)| bounds(row));
         let by_rate = rows().find_map(|(_, row)| self.too_slow(row, need));
         by_rate
             .or_else(|| self.too_narrow(need))

@@ -293,3 +293,16 @@ fn a_mixed_load_of_which_one_operation_never_completed_shows_nothing() {
     fixture::plan(&mut run, |plan| plan.io.pattern.mix = Mix::ReadWrite { read_percent: 50 });
     assert_eq!((no.verdict, Analysis::of(&run).conclusions()), (Suitability::No, [].as_slice()));
 }
+
+#[test]
+fn a_fixed_rate_shows_and_refutes_nothing() {
+    // 20 I/Os a second of 64 in flight: too slow for a web server, unless the rate is the client's choice.
+    let run = |is_paced: bool| {
+        let mut run = record(&[load("reads", "randread", (4096, 64), 20.0)]);
+        if is_paced {
+            run.tests[0].jobs[0].plan.time.think_time.pause = fathom_model::Nanos::from_millis(1);
+        }
+        of(&run, "web-server").verdict
+    };
+    assert_eq!((run(false), run(true)), (Suitability::No, Suitability::Inconclusive));
+}

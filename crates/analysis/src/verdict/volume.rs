@@ -106,6 +106,9 @@ pub struct SuitabilityVerdict {
     pub unsuitable: Vec<&'static str>,
     /// Nothing is proven.
     pub inconclusive: Vec<&'static str>,
+    /// Those of them that the run was to decide.
+    #[serde(skip)]
+    pub open: Vec<&'static str>,
 }
 
 impl VolumeVerdict {
@@ -331,6 +334,9 @@ impl SuitabilityVerdict {
                 Suitability::Inconclusive => &mut uses.inconclusive,
             };
             list.push(one.id);
+            if one.is_open && one.sustained != Suitability::No {
+                uses.open.push(one.id);
+            }
         }
         uses
     }
