@@ -1,6 +1,6 @@
 //! What a page says above an output: its heading, or the sentence that introduces it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::page::Output;
 use crate::text::SourceText;
@@ -12,24 +12,29 @@ const MAX_HEADING: usize = 60;
 /// Words that begin a command of a shell.
 const COMMANDS: &[&str] = &["fio", "ioping", "dd", "sudo", "apt", "apt-get", "yum", "dnf", "cd", "sysbench"];
 
-/// Names tests by their headings where several outputs of a page have tests of one name.
+/// Names tests by their headings where several outputs of a page have tests of one name, and each of these a heading.
 pub(crate) fn name_apart(source: &SourceText, outputs: &mut [Output]) {
     let mut uses: BTreeMap<String, usize> = BTreeMap::new();
-    for output in outputs.iter() {
-        let mut names: Vec<&String> = output.report.tests.iter().map(|test| &test.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        names.into_iter().for_each(|name| *uses.entry(name.clone()).or_default() += 1);
-    }
-    for output in outputs {
-        let is_alone = output.report.tests.len() == 1;
-        let line = output.report.line();
-        if line == 0 || output.report.tests.iter().all(|test| uses[&test.name] < 2) {
-            continue;
+    let mut without: BTreeSet<String> = BTreeSet::new();
+    let headings: Vec<Option<String>> = outputs
+        .iter()
+        .map(|output| above(source, Some(output.report.line()).filter(|line| *line > 0)?))
+        .collect();
+    for (output, heading) in outputs.iter().zip(&headings) {
+        let names: BTreeSet<&String> = output.report.tests.iter().map(|test| &test.name).collect();
+        for name in names {
+            *uses.entry(name.clone()).or_default() += 1;
+            if heading.is_none() {
+                without.insert(name.clone());
+            }
         }
-        let Some(heading) = above(source, line) else { continue };
-        for test in output.report.tests.iter_mut().filter(|test| uses[&test.name] > 1) {
-            test.heading = if is_alone { heading.clone() } else { format!("{heading}: {}", test.name) };
+    }
+    for (output, heading) in outputs.iter_mut().zip(headings) {
+        let (is_alone, Some(heading)) = (output.report.tests.len() == 1, heading) else { continue };
+        for test in &mut output.report.tests {
+            if uses[&test.name] > 1 && !without.contains(&test.name) {
+                test.heading = if is_alone { heading.clone() } else { format!("{heading}: {}", test.name) };
+            }
         }
     }
 }
