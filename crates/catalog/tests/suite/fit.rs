@@ -99,16 +99,24 @@ fn iops_and_throughput_together() {
     assert_eq!(
         order,
         [
+            // 500 GiB at 0.0425.
+            ("oci-block-balanced", 21.25, true),
             // 500 GiB at 0.10.
             ("gcp-pd-balanced", 50.0, true),
             ("linode-block-storage", 50.0, true),
+            ("vultr-block-nvme", 50.0, true),
             // 500 GiB at 0.08, 2,000 IOPS beyond the included 3,000 at 0.005, 75 MiB/s beyond 125 at 0.04.
             ("aws-gp3", 53.0, true),
             // 500 GiB at 0.0803, 2,000 IOPS at 0.00511, 85 MB/s beyond 125 at 0.04015.
             ("azure-premium-ssd-v2", 53.78, true),
-            // 500 GiB at 0.153; at 0.17; 1,667 at 0.10.
+            // 500 GiB at 0.15.
+            ("tencent-cbs-enhanced-ssd", 75.0, true),
+            ("tencent-cbs-ssd", 75.0, true),
+            ("tencent-cbs-tremendous-ssd", 75.0, true),
+            // 500 GiB at 0.153; at 0.17; at 0.2295; 1,667 at 0.10.
             ("alibaba-essd-pl1", 76.5, true),
             ("gcp-pd-ssd", 85.0, true),
+            ("oci-block-ultra-high-120", 114.75, true),
             ("aws-gp2", 166.7, true),
             // 500 GiB at 0.125 and 5,000 IOPS at 0.032.
             ("gcp-hyperdisk-extreme", 222.5, true),
@@ -127,7 +135,7 @@ fn iops_and_throughput_together() {
         ]
     );
     // 1,667 GiB of gp2 are 5,001 IOPS and 250 MiB/s for 166.70.
-    let (per_iops, per_bytes) = (usd[6].month_per_1000_iops, usd[6].month_per_100_mib_per_second);
+    let (per_iops, per_bytes) = (usd[12].month_per_1000_iops, usd[12].month_per_100_mib_per_second);
     assert!((per_iops.unwrap() - 166.7 / 5.001).abs() < 1e-6);
     assert!((per_bytes.unwrap() - 166.7 / 2.5).abs() < 1e-6);
     assert!(fit.priced.iter().all(|fathom_catalog::PricedOffers { currency, offers }| {
@@ -394,9 +402,9 @@ fn types_that_are_no_longer_sold_are_asked_for_and_currencies_ordered() {
     let old = all.offers().find(|offer| offer.id == "aws-gp2-2016").unwrap();
     assert!(old.notes.contains(&"no longer sold with these rules".to_owned()), "{:?}", old.notes);
     let currencies = |fit: &Fit| fit.priced.iter().map(|one| one.currency.clone()).collect::<Vec<_>>();
-    assert_eq!(currencies(&with(false, Some("USD"))), ["USD", "CNY"]);
-    assert_eq!(currencies(&with(false, Some("CNY"))), ["CNY", "USD"]);
-    assert_eq!(currencies(&with(false, Some("EUR"))), ["CNY", "USD"]);
+    assert_eq!(currencies(&with(false, Some("USD"))), ["USD", "CNY", "EUR", "RUB"]);
+    assert_eq!(currencies(&with(false, Some("CNY"))), ["CNY", "EUR", "RUB", "USD"]);
+    assert_eq!(currencies(&with(false, Some("EUR"))), ["EUR", "CNY", "RUB", "USD"]);
     // Offers of which no part has a price stand behind all others.
     for fit in [&sold, &all] {
         assert!(
