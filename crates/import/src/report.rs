@@ -128,7 +128,7 @@ impl SourceReport {
         });
         record.extend(tests);
         for test in &mut record.tests {
-            // Of several tests of one name, all but the first have a number.
+            // All but the first test of a name have a number.
             if !test.title.is_empty() {
                 test.title.clone_from(&test.id);
             }

@@ -1,5 +1,5 @@
-//! What the figures of another program show: limits of the type that is named, and figures that contradict each other. What the
-//! program left out is no evidence.
+//! What the figures of another program show: limits of the type that is named, and figures that contradict each other. Nothing
+//! follows from what the program left out.
 
 use fathom_analysis::compare::contradictions::{Contradiction, contradictions_of};
 use fathom_analysis::plateau::settled_iops;

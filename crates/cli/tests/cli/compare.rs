@@ -490,45 +490,43 @@ fn a_page_is_imported_with_what_it_does_not_say() {
     assert!(compared.contains("12.00 USD"), "{compared}");
 }
 
-/// A page on two volumes: a job of one name on each, and what the text makes of it.
-const TWO_VOLUMES: &str = "\
-Random reads on Alpha
-
-# fio --name=test --rw=randread --bs=4k --iodepth=64 --direct=1 --size=4G
-test: (g=0): rw=randread, bs=4K-4K/4K-4K/4K-4K, ioengine=libaio, iodepth=64
-fio-2.2.10
-Starting 1 process
-test: (groupid=0, jobs=1): err= 0: pid=11: Tue Feb  3 10:00:00 2026
-  read : io=4096.0MB, bw=346522KB/s, iops=86630, runt= 12104msec
-  cpu          : usr=3.80%, sys=16.70%, ctx=925976, majf=0, minf=73
-
-The disk does 86680 reads per second. The test finished in about 30 seconds.
-
-Random reads on Beta
-
-test: (g=0): rw=randread, bs=4K-4K/4K-4K/4K-4K, ioengine=libaio, iodepth=64
-fio-2.2.10
-Starting 1 process
-test: (groupid=0, jobs=1): err= 0: pid=12: Tue Feb  3 11:00:00 2026
-  read : io=4096.0MB, bw=12065KB/s, iops=3016, runt=347640msec
-  cpu          : usr=3.80%, sys=16.70%, ctx=925976, majf=0, minf=73
-
-The disk does 3016 reads per second. The test finished in about 5 minutes.
-
-Random writes on Beta
-
-test: (g=0): rw=randwrite, bs=4K-4K/4K-4K/4K-4K, ioengine=libaio, iodepth=64
-fio-2.2.10
-Starting 1 process
-test: (groupid=0, jobs=1): err= 0: pid=13: Tue Feb  3 12:00:00 2026
-  write: io=4096.0MB, bw=11774KB/s, iops=2943, runt=356237msec
-  cpu          : usr=3.80%, sys=16.70%, ctx=925976, majf=0, minf=73
-";
+/// A page on two volumes: jobs of one name under their headings, and what the text makes of each.
+fn page_on_two_volumes() -> String {
+    let output = |hour: u32, heading: &str, rw: &str, result: &str, said: &str| {
+        format!(
+            "{heading}\n\n# fio --name=test --rw={rw} --bs=4k --iodepth=64 --direct=1 --size=4G\n\
+             test: (g=0): rw={rw}, bs=4K-4K/4K-4K/4K-4K, ioengine=libaio, iodepth=64\nfio-2.2.10\nStarting 1 process\n\
+             test: (groupid=0, jobs=1): err= 0: pid={hour}: Tue Feb  3 {hour}:00:00 2026\n  {result}\n  \
+             cpu          : usr=3.80%, sys=16.70%, ctx=925976, majf=0, minf=73\n\n{said}\n\n"
+        )
+    };
+    let alpha = "read : io=4096.0MB, bw=346522KB/s, iops=86630, runt= 12104msec";
+    let beta = "read : io=4096.0MB, bw=12065KB/s, iops=3016, runt=347640msec";
+    let writes = "write: io=4096.0MB, bw=11774KB/s, iops=2943, runt=356237msec";
+    [
+        output(
+            10,
+            "Random reads on Alpha",
+            "randread",
+            alpha,
+            "The disk does 86680 reads per second. The test finished in about 30 seconds.",
+        ),
+        output(
+            11,
+            "Random reads on Beta",
+            "randread",
+            beta,
+            "The disk does 3016 reads per second. The test finished in about 5 minutes.",
+        ),
+        output(12, "Random writes on Beta", "randwrite", writes, ""),
+    ]
+    .concat()
+}
 
 #[test]
 fn a_page_on_two_volumes_is_imported_one_by_one_and_tells_what_its_text_gets_wrong() {
     let dir = scratch();
-    std::fs::write(dir.path().join("page.txt"), TWO_VOLUMES).unwrap();
+    std::fs::write(dir.path().join("page.txt"), page_on_two_volumes()).unwrap();
     let import = |args: &[&str]| {
         let args = [&["history", "import", "page.txt", "--history=h.db"], args].concat();
         run(dir.path(), &args)

@@ -47,7 +47,7 @@ pub fn view(fit: &Fit, need: &str) -> View {
         }
         let title = format!("Volumes with prices in {currency} per month");
         let stale = mark_note(offers.iter().filter_map(|offer| Some(&offer.month.as_ref()?.price)));
-        // Of other currencies the first lines have the cheapest.
+        // The first lines have the cheapest in each other currency.
         if place == 0 {
             view.push_brief(
                 title.clone(),
