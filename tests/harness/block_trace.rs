@@ -43,7 +43,8 @@ impl BlockTrace {
         trace
     }
 
-    /// The requests of the thread called `thread` since the beginning or the last call.
+    /// The requests of the thread called `thread`, and of the kernel's io_uring workers for it, since the beginning or the
+    /// last call.
     ///
     /// # Panics
     /// When the kernel had to drop events.
@@ -110,14 +111,17 @@ impl<'a> Event<'a> {
     }
 }
 
-/// From each arrival by `thread` to the answer that covers it. Requests of one sector follow each other.
+/// From each arrival by `thread`, or by a worker of io_uring, to the answer that covers it. Requests of one sector follow
+/// each other.
 fn spans(text: &str, thread: &str) -> Vec<Span> {
     let by_thread = format!("[{thread}]");
+    // A request that the submitting thread would have to wait for: a write over a page that somebody has just read.
+    let by_worker = |rest: &str| rest.starts_with("[iou-wrk-");
     let mut waiting = BTreeMap::new();
     let mut spans = Vec::new();
     for event in text.lines().filter_map(Event::parse) {
         if event.name == ARRIVES {
-            if event.rest == by_thread {
+            if event.rest == by_thread || by_worker(event.rest) {
                 waiting.insert((event.device, event.sector), event.ns);
             }
             continue;
@@ -139,17 +143,19 @@ mod tests {
     #[test]
     fn completions_are_matched_to_requests() {
         let trace = "\
-# entries-in-buffer/entries-written: 6/6   #P:2
+# entries-in-buffer/entries-written: 8/8   #P:2
      two words-25712   [001] ..... 12481.000001: block_bio_queue: 7,3 R 8 + 8 [two words]
            other-1     [001] ..... 12481.000002: block_bio_queue: 7,3 R 64 + 8 [other]
      two words-25712   [001] ..... 12481.000003: block_bio_queue: 7,3 R 16 + 8 [two words]
      two words-25712   [001] ..... 12481.000004: block_bio_queue: 7,4 R 8 + 8 [two words]
+     iou-wrk-25712-25713 [000] ..... 12481.000004: block_bio_queue: 7,3 W 32 + 8 [iou-wrk-25712]
      ksoftirqd/1-22    [001] ..s.. 12481.000010: block_rq_complete: 7,3 R () 8 + 16 be,0,4 [0]
+     ksoftirqd/1-22    [001] ..s.. 12481.000024: block_rq_complete: 7,3 W () 32 + 8 be,0,4 [0]
      ksoftirqd/1-22    [001] ..s.. 12482.000000: block_rq_complete: 7,4 R () 8 + 8 be,0,4 [0]
 ";
         let took: Vec<u64> =
             spans(trace, "two words").iter().map(|span| span.end_ns - span.start_ns).collect();
-        assert_eq!(took, [9_000, 7_000, 999_996_000]);
-        assert_eq!(spans(trace, "nobody"), []);
+        assert_eq!(took, [9_000, 7_000, 20_000, 999_996_000]);
+        assert_eq!(spans(trace, "nobody").len(), 1, "the worker's");
     }
 }
