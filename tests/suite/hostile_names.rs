@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use fathom_tests::{LoopDevice, Program, fathom, fathom_path, loading, need, run, scratch, wait_for};
+use fathom_tests::{
+    LoopDevice, Program, fathom, fathom_path, measuring_capped, need, run, scratch, wait_for,
+};
 use serde_json::Value;
 
 use crate::ours::filename;
@@ -48,7 +50,7 @@ fn orders(text: &str) -> Vec<&str> {
 #[test]
 fn control_characters_in_process_names_are_escaped() {
     need!(root, tool "losetup", tool "fio", tool "script", path "/dev/shm");
-    let _loading = loading();
+    let _capped = measuring_capped();
     let (home, device) = (scratch(), LoopDevice::in_memory(64 << 20));
     let _load = load(&home.path().join(NAME), device.path());
     let monitor = ["monitor", "--interval=1", "--count=2"];
