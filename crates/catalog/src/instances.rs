@@ -27,14 +27,14 @@ const MAX_NEAR: usize = 6;
 pub struct Instance {
     /// The provider's name of the type.
     pub id: String,
-    /// Virtual CPUs.
-    pub vcpus: u64,
+    /// Virtual CPUs; `None` if unknown.
+    pub vcpus: Option<u64>,
     /// Most volumes that can be attached; `None` if unknown.
     pub most_volumes: Option<u64>,
-    /// I/Os per second that it sustains, and at most.
-    pub iops: InstanceRates,
-    /// Bytes per second.
-    pub bytes_per_second: InstanceRates,
+    /// I/Os per second that it sustains, and at most; `None` if unpublished.
+    pub iops: Option<InstanceRates>,
+    /// Bytes per second; `None` if unpublished.
+    pub bytes_per_second: Option<InstanceRates>,
     /// The place of its list.
     list: usize,
 }
@@ -82,7 +82,45 @@ pub struct InstanceList {
     #[serde(default)]
     same_as: BTreeMap<String, String>,
     /// One instance a line.
+    #[serde(default)]
     rows: String,
+    /// Limits that follow from the number of virtual CPUs alone.
+    per_vcpu: Option<PerVcpu>,
+}
+
+/// Limits for each virtual CPU of any instance.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PerVcpu {
+    /// The name of an instance is this, the number, and `vcpu`.
+    begin: String,
+    /// Most virtual CPUs.
+    vcpus: u64,
+    iops: u64,
+    kilobytes_per_second: u64,
+    most_iops: Option<u64>,
+    most_kilobytes_per_second: Option<u64>,
+}
+
+impl PerVcpu {
+    fn instances(&self, list: usize) -> impl Iterator<Item = Instance> {
+        let steady = |each: u64, count: u64, most: Option<u64>| {
+            let rate = (each * count).min(most.unwrap_or(u64::MAX));
+            InstanceRates { baseline: rate, maximum: rate }
+        };
+        (1..=self.vcpus).map(move |count| Instance {
+            id: format!("{}{count}vcpu", self.begin),
+            vcpus: Some(count),
+            most_volumes: None,
+            iops: Some(steady(self.iops, count, self.most_iops)),
+            bytes_per_second: Some(steady(
+                self.kilobytes_per_second * 1_000,
+                count,
+                self.most_kilobytes_per_second.map(|most| most * 1_000),
+            )),
+            list,
+        })
+    }
 }
 
 impl InstanceList {
@@ -115,7 +153,8 @@ impl Instances {
     fn parse(text: &str) -> Result<Instances, String> {
         let file: InstanceFile = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut instances = Vec::new();
-        for (list, InstanceList { rows, same_as, .. }) in file.list.iter().enumerate() {
+        for (list, InstanceList { rows, same_as, per_vcpu, .. }) in file.list.iter().enumerate() {
+            instances.extend(per_vcpu.iter().flat_map(|rule| rule.instances(list)));
             for row in rows.lines().filter(|row| !row.is_empty()) {
                 let instance = Instance::read(row, list).ok_or_else(|| format!("no instance: {row}"))?;
                 let (family, size) = instance.id.split_once('.').unwrap_or((&instance.id, ""));
@@ -216,16 +255,17 @@ impl Instances {
 }
 
 impl Instance {
-    /// `ID VCPUS VOLUMES IOPS MAXIMUM KB/S MAXIMUM`; 0 volumes are unknown.
+    /// `ID VCPUS VOLUMES IOPS MAXIMUM KB/S MAXIMUM`; 0 is unknown.
     fn read(row: &str, list: usize) -> Option<Instance> {
         let (id, figures) = row.split_once(' ')?;
         let figures: Vec<u64> = figures.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
         let [vcpus, volumes, iops, most_iops, kilobytes, most_kilobytes] = figures[..] else { return None };
-        let rates = |baseline, maximum| InstanceRates { baseline, maximum };
+        let known = |number: u64| (number > 0).then_some(number);
+        let rates = |baseline, maximum| Some(InstanceRates { baseline: known(baseline)?, maximum });
         Some(Instance {
             id: id.to_owned(),
-            vcpus,
-            most_volumes: (volumes > 0).then_some(volumes),
+            vcpus: known(vcpus),
+            most_volumes: known(volumes),
             iops: rates(iops, most_iops),
             bytes_per_second: rates(kilobytes * 1_000, most_kilobytes * 1_000),
             list,
@@ -234,7 +274,7 @@ impl Instance {
 
     /// True where it has a burst above a baseline.
     pub fn has_burst(&self) -> bool {
-        [self.iops, self.bytes_per_second].iter().any(|rates| rates.maximum > rates.baseline)
+        [self.iops, self.bytes_per_second].iter().flatten().any(|rates| rates.maximum > rates.baseline)
     }
 
     /// Its limits in front of a volume, and what they assume.
@@ -243,7 +283,8 @@ impl Instance {
     /// Its limits are not possible.
     pub(crate) fn stage(&self, list: &InstanceList) -> Result<(LimitStage, Vec<String>), String> {
         let mut assumptions = Vec::new();
-        let limit = |rates: InstanceRates| {
+        let limit = |rates: Option<InstanceRates>| {
+            let Some(rates) = rates else { return Ok(None) };
             let burst = (list.burst == InstanceBurst::Credits).then_some(rates.maximum);
             let capacity = rates.maximum.saturating_sub(rates.baseline).saturating_mul(BURST_S);
             credit(Some(rates.baseline), burst, capacity, capacity)
@@ -279,7 +320,8 @@ mod tests {
             let list = shipped.list_of(instance);
             assert!(!list.source.is_empty() && list.as_of.starts_with("20"), "{}", instance.id);
             assert!(list.burst == InstanceBurst::Unpublished || list.burst_source.is_some());
-            for rates in [instance.iops, instance.bytes_per_second] {
+            assert!(instance.iops.or(instance.bytes_per_second).is_some(), "{}", instance.id);
+            for rates in [instance.iops, instance.bytes_per_second].into_iter().flatten() {
                 assert!(rates.baseline > 0 && rates.maximum >= rates.baseline, "{}", instance.id);
             }
             instance.stage(list).unwrap();
@@ -292,7 +334,7 @@ mod tests {
     #[test]
     fn limits_depend_on_the_volume_type() {
         let shipped = Instances::shipped();
-        let on = |volume| shipped.limits_on("Standard_E2bs_v5", volume).map(|one| one.iops.baseline);
+        let on = |volume| shipped.limits_on("Standard_E2bs_v5", volume).map(|one| one.iops.unwrap().baseline);
         let (premium, second) = (on("azure-premium-ssd").unwrap(), on("azure-premium-ssd-v2").unwrap());
         assert!(second > premium);
         assert_eq!(on("custom").unwrap(), premium);
@@ -301,6 +343,22 @@ mod tests {
         let error = shipped.limits_on("m5.huge", "aws-gp3").unwrap_err();
         assert!(error.starts_with("unknown instance 'm5.huge'; did you mean m5.12xlarge"), "{error}");
         assert_eq!(shipped.limits_on("", "aws-gp3").unwrap_err(), "unknown instance ''");
+    }
+
+    #[test]
+    fn limits_follow_from_the_vcpus_and_unknown_ones_limit_nothing() {
+        let shipped = Instances::shipped();
+        let on = |id: &str, volume: &str| {
+            let instance = shipped.limits_on(id, volume).unwrap();
+            let rate = |rates: Option<InstanceRates>| rates.map(|rates| rates.baseline);
+            (rate(instance.iops), rate(instance.bytes_per_second))
+        };
+        assert_eq!(on("yandex-4vcpu", "yandex-network-ssd"), (Some(14_000), Some(180_000_000)));
+        assert_eq!(on("yandex-32vcpu", "yandex-network-ssd-io-m3"), (Some(100_000), Some(1_000_000_000)));
+        assert_eq!(on("oci-paravirtualized", "oci-block-ultra-high-120"), (Some(150_000), None));
+        let scaleway = shipped.limits_on("DEV1-S", "scaleway-sbs-5k").unwrap();
+        let (stage, _) = scaleway.stage(shipped.list_of(scaleway)).unwrap();
+        assert!(stage.ios.is_none() && stage.bytes.is_some(), "{stage:?}");
     }
 
     #[test]

@@ -35,17 +35,22 @@ fn list_of(instance: &Instance) -> &'static InstanceList {
 }
 
 fn table(instances: &[&Instance]) -> Table {
-    let burst = |rates: InstanceRates, cell: fn(f64) -> Cell| -> Cell {
-        (rates.maximum > rates.baseline).then(|| cell(rates.maximum as f64)).into()
+    let base = |rates: Option<InstanceRates>, cell: fn(f64) -> Cell| -> Cell {
+        rates.map(|rates| cell(rates.baseline as f64)).into()
     };
+    let burst = |rates: Option<InstanceRates>, cell: fn(f64) -> Cell| -> Cell {
+        let above = rates.filter(|rates| rates.maximum > rates.baseline);
+        above.map(|rates| cell(rates.maximum as f64)).into()
+    };
+    let iops = |rate: f64| Cell::count(rate as u64);
     Table::of::<&Instance>(
         &[
             (Column::left("instance"), &|instance| instance.id.as_str().into()),
             (Column::left("volumes").dispensable(1), &|instance| types_text(list_of(instance)).into()),
-            (Column::right("vCPUs").dispensable(2), &|instance| Cell::count(instance.vcpus)),
-            (Column::right("IOPS"), &|instance| Cell::count(instance.iops.baseline)),
-            (Column::right("burst IOPS"), &|instance| burst(instance.iops, |rate| Cell::count(rate as u64))),
-            (Column::right("MiB/s"), &|instance| Cell::mebibytes(instance.bytes_per_second.baseline as f64)),
+            (Column::right("vCPUs").dispensable(2), &|instance| instance.vcpus.map(Cell::count).into()),
+            (Column::right("IOPS"), &|instance| base(instance.iops, iops)),
+            (Column::right("burst IOPS"), &|instance| burst(instance.iops, iops)),
+            (Column::right("MiB/s"), &|instance| base(instance.bytes_per_second, Cell::mebibytes)),
             (Column::right("burst MiB/s"), &|instance| burst(instance.bytes_per_second, Cell::mebibytes)),
             (Column::left("as of").dispensable(0), &|instance| list_of(instance).as_of.as_str().into()),
         ],
@@ -90,16 +95,17 @@ fn data(instances: &[&Instance]) -> Table {
 /// `volume_types` are beginnings of the ids of the types that the limits are of.
 fn document(instance: &Instance) -> Value {
     let list = list_of(instance);
+    let (baseline, maximum) = (|rates: InstanceRates| rates.baseline, |rates: InstanceRates| rates.maximum);
     json!({
         "id": instance.id,
         "provider": list.provider,
         "volume_types": list.types(),
         "vcpus": instance.vcpus,
         "most_volumes": instance.most_volumes,
-        "baseline_iops": instance.iops.baseline,
-        "maximum_iops": instance.iops.maximum,
-        "baseline_bytes_per_second": instance.bytes_per_second.baseline,
-        "maximum_bytes_per_second": instance.bytes_per_second.maximum,
+        "baseline_iops": instance.iops.map(baseline),
+        "maximum_iops": instance.iops.map(maximum),
+        "baseline_bytes_per_second": instance.bytes_per_second.map(baseline),
+        "maximum_bytes_per_second": instance.bytes_per_second.map(maximum),
         "has_burst_rule": instance.has_burst() && list.burst == InstanceBurst::Credits,
         "as_of": list.as_of,
         "confidence": list.confidence,
