@@ -127,6 +127,7 @@ fn ordered(wire: &Wire) -> Option<(&'static str, String)> {
         ("iops_included", wire.iops_included, wire.iops_provisioned_max),
         ("iops_provisioned_min", wire.iops_provisioned_min, wire.iops_provisioned_max),
         ("throughput_min", wire.throughput_min, wire.throughput_max),
+        ("initialization_min", wire.initialization_min, wire.initialization_max),
         ("throughput_included", wire.throughput_included, wire.throughput_provisioned_max),
         ("throughput_provisioned_min", wire.throughput_provisioned_min, wire.throughput_provisioned_max),
         ("burst_initial_ios", wire.burst_initial_ios, wire.burst_bucket_ios),

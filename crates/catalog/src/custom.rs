@@ -1,11 +1,12 @@
 //! `sim:custom`: a volume defined by its limits. An omitted limit is unlimited.
 
-use fathom_volume::{Accounting, Limit, LimitStage, TokenRate, VolumeLatency, VolumeModel};
+use fathom_volume::{Accounting, FirstTouch, Limit, LimitStage, TokenRate, VolumeLatency, VolumeModel};
 
 use crate::host_cache;
 use crate::parts::UnusedParts;
+use crate::resolve::first_touch;
 use crate::resolve::{USUAL_SIZE, is_limited, stage};
-use crate::target::{SimulatedTarget, first_touch};
+use crate::target::SimulatedTarget;
 
 /// Parses the parameters of `sim:custom`.
 pub(crate) fn read(parts: &mut UnusedParts<'_>) -> Result<SimulatedTarget, String> {
@@ -93,14 +94,18 @@ fn latencies(parts: &mut UnusedParts<'_>) -> Result<(VolumeLatency, VolumeLatenc
     Ok((of(read), of(write)))
 }
 
-/// `first_touch=1`: a first access counts twice; `first_touch=5ms`: it takes 5 ms longer.
-fn penalty(parts: &mut UnusedParts<'_>) -> Result<Option<fathom_volume::FirstTouch>, String> {
-    match parts.text("first_touch") {
-        None | Some("0") => Ok(None),
-        Some("1") => Ok(Some(first_touch(2, 0))),
+/// `first_touch=1`: a first access counts twice; `first_touch=5ms`: it takes 5 ms longer; `initialization=200MiB`: it waits until its
+/// block is initialized, which the whole volume is at this rate.
+fn penalty(parts: &mut UnusedParts<'_>) -> Result<Option<FirstTouch>, String> {
+    let penalty = match parts.text("first_touch") {
+        None | Some("0") => None,
+        Some("1") => Some(FirstTouch { counts_as: 2, ..first_touch() }),
         Some(text) => match fathom_model::units::parse_duration(text) {
-            Ok(extra) => Ok(Some(first_touch(1, extra.0))),
-            Err(_) => Err(format!("first_touch={text} is not 0, 1 or a time, as in 5ms")),
+            Ok(extra) => Some(FirstTouch { extra_ns: extra.0, ..first_touch() }),
+            Err(_) => return Err(format!("first_touch={text} is not 0, 1 or a time, as in 5ms")),
         },
-    }
+    };
+    let Some(bytes) = parts.bytes("initialization")? else { return Ok(penalty) };
+    let rate = TokenRate::per_second(bytes).ok_or_else(|| format!("initialization={bytes} is too large"))?;
+    Ok(Some(FirstTouch { initialization: Some(rate), ..penalty.unwrap_or_else(first_touch) }))
 }

@@ -3,6 +3,7 @@
 use fathom_model::LimitUnit;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, latency};
+use fathom_volume::TokenRate;
 
 use crate::entry::CatalogEntry;
 use crate::levels::{chooses_bytes, chooses_iops};
@@ -23,9 +24,25 @@ impl CatalogEntry {
         text.extend(sharing(wire).filter(|_| wire.measured.is_none()).map(str::to_owned));
         text.push(latency_text(sheet));
         text.extend(first_touch(wire));
+        text.extend(self.initialization_text(sheet.size_bytes));
         text.extend(caching(wire));
         text.extend(cost(sheet));
         text
+    }
+
+    fn initialization_text(&self, size_bytes: u64) -> Option<String> {
+        let (Some(least), Some(most)) = self.initialization_range() else { return None };
+        let takes =
+            |rate: u64| TokenRate::per_second(rate).map(|rate| duration(Nanos(rate.time_for(size_bytes))));
+        Some(format!(
+            "A volume from a snapshot is initialized at a rate that you choose, {}/s ({}) to {}/s ({}): \
+             initialization={}. Until then a first access waits for its block.",
+            bytes(least),
+            takes(least)?,
+            bytes(most),
+            takes(most)?,
+            bytes(least).replace(' ', "")
+        ))
     }
 }
 

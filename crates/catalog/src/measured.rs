@@ -154,7 +154,7 @@ impl CatalogEntry {
             parallelism: measured.parallelism,
             read_latency,
             write_latency,
-            first_touch: self.first_touch(parameters.first_touch, assumptions)?,
+            first_touch: self.first_touch(parameters, assumptions)?,
             ..VolumeModel::unlimited(size_bytes)
         })
     }

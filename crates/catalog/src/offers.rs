@@ -341,7 +341,7 @@ impl CatalogEntry {
     }
 
     fn without_first_touch(&self, parameters: &Parameters) -> Option<VolumeModel> {
-        let parameters = Parameters { first_touch: false, ..parameters.clone() };
+        let parameters = Parameters { first_touch: false, initialization: None, ..parameters.clone() };
         self.resolve(&parameters).ok().map(|resolved| resolved.model)
     }
 

@@ -1,7 +1,9 @@
 //! From an entry and its parameters to the model of a volume.
 
 use fathom_model::units::bytes;
-use fathom_volume::{Accounting, Cache, FirstTouch, Limit, LimitStage, VolumeLatency, VolumeModel};
+use fathom_volume::{
+    Accounting, Cache, FirstTouch, Limit, LimitStage, TokenRate, VolumeLatency, VolumeModel,
+};
 use thiserror::Error;
 
 use serde::Serialize;
@@ -29,6 +31,9 @@ pub struct Parameters {
     pub on_demand: bool,
     /// The volume is restored or new: first accesses have this type's first-touch penalty.
     pub first_touch: bool,
+    /// The rate, bytes per second, at which the provider initializes a volume made from a snapshot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initialization: Option<u64>,
     /// The host cache; `None` = that of the type, as far as it has one.
     pub cache: Option<HostCaching>,
     /// The instance that it is attached to, whose limits are in front of its own; `None` = one that limits nothing.
@@ -64,10 +69,15 @@ impl ModelRefusal {
     }
 }
 
+/// A first touch of a block of the assumed size, which costs nothing.
+pub(crate) fn first_touch() -> FirstTouch {
+    FirstTouch { chunk_bytes: FIRST_TOUCH_BYTES, counts_as: 1, extra_ns: 0, initialization: None }
+}
+
 /// The default size.
 pub(crate) const USUAL_SIZE: u64 = 100 * GIB;
 /// Assumed block size of a first access; no provider publishes it.
-pub(crate) const FIRST_TOUCH_BYTES: u32 = 512 << 10;
+const FIRST_TOUCH_BYTES: u32 = 512 << 10;
 
 /// Time by which requests may be ahead of a rate of a type of the catalogue: no provider publishes it, but published measurements at
 /// depth 1 reach limits that requests without slack do not.
@@ -185,7 +195,7 @@ impl CatalogEntry {
             writes: one_way(ios.write, bytes.write)?,
             read_latency,
             write_latency,
-            first_touch: self.first_touch(parameters.first_touch, &mut assumptions)?,
+            first_touch: self.first_touch(parameters, &mut assumptions)?,
             cache: self.cache(parameters.cache.as_ref(), None, &mut assumptions)?,
             ..VolumeModel::unlimited(size_bytes)
         };
@@ -299,21 +309,55 @@ impl CatalogEntry {
         Ok(cache)
     }
 
-    /// The first-touch penalty, if it is requested.
+    /// The first-touch penalty and the initialization, if they are requested.
     pub(crate) fn first_touch(
         &self,
-        is_wanted: bool,
+        parameters: &Parameters,
         assumptions: &mut Vec<String>,
     ) -> Result<Option<FirstTouch>, String> {
-        if !is_wanted {
+        if !parameters.first_touch && parameters.initialization.is_none() {
             return Ok(None);
         }
-        let Some(lost) = self.wire.first_touch_penalty_fraction else {
-            return Err("its first-touch penalty is not published: omit first_touch".to_owned());
+        let initialization = parameters.initialization.map(|rate| self.initialization(rate)).transpose()?;
+        let lost = match self.wire.first_touch_penalty_fraction {
+            Some(lost) if parameters.first_touch => lost,
+            None if parameters.first_touch => {
+                return Err("its first-touch penalty is not published: omit first_touch".to_owned());
+            }
+            _ => 0.0,
         };
         assumptions.push("the first-touch block size is not published: assumed 512 KiB".to_owned());
+        if initialization.is_some() {
+            assumptions.push(
+                "the order of its initialization is not published: assumed from its beginning, and blocks that are \
+                 accessed at once"
+                    .to_owned(),
+            );
+        }
         // If the penalty is a share of the rate, each I/O counts as 1 / (1 - share) I/Os.
         let counts_as = (1.0 / (1.0 - lost)).round() as u32;
-        Ok(Some(FirstTouch { chunk_bytes: FIRST_TOUCH_BYTES, counts_as, extra_ns: 0 }))
+        Ok(Some(FirstTouch { counts_as, initialization, ..first_touch() }))
+    }
+
+    fn initialization(&self, rate: u64) -> Result<TokenRate, String> {
+        let (Some(least), Some(most)) = self.initialization_range() else {
+            return Err("no rate of its initialization is published: omit initialization".to_owned());
+        };
+        match TokenRate::per_second(rate).filter(|_| (least..=most).contains(&rate)) {
+            Some(rate) => Ok(rate),
+            None => Err(format!(
+                "its initialization is from {}/s to {}/s; got {}/s",
+                bytes(least),
+                bytes(most),
+                bytes(rate)
+            )),
+        }
+    }
+
+    /// The rates, bytes per second, at which a volume made from a snapshot may be initialized.
+    pub(crate) fn initialization_range(&self) -> (Option<u64>, Option<u64>) {
+        let unit = self.wire.unit_bytes();
+        let rate = |figure: Option<f64>| figure.map(|figure| amount::of(figure, unit));
+        (rate(self.wire.initialization_min), rate(self.wire.initialization_max))
     }
 }

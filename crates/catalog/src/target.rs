@@ -1,7 +1,7 @@
 //! Names of simulated volumes on the command line: `sim:ID?size=50GiB&…` for a type of the catalogue, and
 //! `sim:custom?iops=…` for custom limits.
 
-use fathom_volume::{Accounting, FirstTouch, VolumeLatency, VolumeModel};
+use fathom_volume::{Accounting, VolumeLatency, VolumeModel};
 use thiserror::Error;
 
 use crate::catalog::Catalog;
@@ -10,7 +10,7 @@ use crate::host_cache;
 use crate::instances::{INSTANCE_STAGE, Instances};
 use crate::limits::plain;
 use crate::parts::UnusedParts;
-use crate::resolve::{FIRST_TOUCH_BYTES, Parameters, is_limited, stage, with_slack};
+use crate::resolve::{Parameters, is_limited, stage, with_slack};
 
 /// A simulated target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,6 +122,7 @@ impl SimulatedTarget {
             tier: parts.text("tier").map(str::to_owned),
             on_demand: parts.switch("on_demand")?.unwrap_or(false),
             first_touch: parts.switch("first_touch")?.unwrap_or(false),
+            initialization: parts.bytes("initialization")?,
             cache: host_cache::read(parts)?,
             instance: parts.text("instance").map(str::to_owned),
         };
@@ -200,11 +201,6 @@ fn remedy(catalog: &Catalog, id: &str) -> String {
     }
 }
 
-/// A first-touch penalty: a factor on I/Os, or additional latency.
-pub(crate) fn first_touch(counts_as: u32, extra_ns: u64) -> FirstTouch {
-    FirstTouch { chunk_bytes: FIRST_TOUCH_BYTES, counts_as, extra_ns }
-}
-
 impl Parameters {
     /// The name of a volume of the type `id` with these parameters, without a host cache: `sim:aws-gp3?size=100GiB&iops=4000`.
     pub fn target_name(&self, id: &str) -> String {
@@ -223,6 +219,7 @@ impl Parameters {
             self.bytes_per_second.map(|bytes| format!("bandwidth={}", amount(bytes))),
             self.on_demand.then(|| "on_demand=1".to_owned()),
             self.first_touch.then(|| "first_touch=1".to_owned()),
+            self.initialization.map(|bytes| format!("initialization={}", amount(bytes))),
             self.instance.as_ref().map(|instance| format!("instance={instance}")),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();

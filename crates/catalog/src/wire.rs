@@ -243,6 +243,8 @@ pub(crate) struct Wire {
     pub(crate) latency_write_ms_max: Option<f64>,
     pub(crate) queue_depth_per_iops: Option<f64>,
     pub(crate) first_touch_penalty_fraction: Option<f64>,
+    pub(crate) initialization_min: Option<f64>,
+    pub(crate) initialization_max: Option<f64>,
     #[serde(default)]
     pub(crate) caching_modes: Vec<CachingMode>,
     pub(crate) measured: Option<Measured>,

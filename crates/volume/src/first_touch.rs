@@ -2,6 +2,12 @@
 //!
 //! One bit per chunk, in pages that are allocated at the first access to one of their chunks and freed when all chunks
 //! have been accessed. So an unused volume of 16 TiB takes no memory.
+//!
+//! A volume made from a snapshot may be initialized in the background as well: chunk by chunk from its beginning, at a rate. A
+//! first access takes its chunk out of turn, so that the whole volume is initialized after its size divided by the rate, whatever
+//! is accessed.
+
+use crate::rate::TokenRate;
 
 /// The first-touch penalty of reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +18,8 @@ pub struct FirstTouch {
     pub counts_as: u32,
     /// Additional latency, ns.
     pub extra_ns: u64,
+    /// The rate, bytes, at which the provider initializes the volume from time 0 on. `None` = only accesses initialize it.
+    pub initialization: Option<TokenRate>,
 }
 
 /// Bits of a page.
@@ -22,6 +30,19 @@ const PAGE: u64 = 1 << 15;
 pub(crate) struct Touched {
     chunk_bytes: u64,
     pages: Vec<TouchedPage>,
+    background: Option<Background>,
+}
+
+/// The initialization by the provider.
+#[derive(Clone, Debug)]
+struct Background {
+    rate: TokenRate,
+    /// Chunks of the volume.
+    chunks: u64,
+    /// Chunks that were initialized, in turn or for an access.
+    done: u64,
+    /// The next chunk in turn.
+    next: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -32,18 +53,39 @@ enum TouchedPage {
 }
 
 impl Touched {
-    pub(crate) fn new(chunk_bytes: u32) -> Self {
-        Touched { chunk_bytes: u64::from(chunk_bytes), pages: Vec::new() }
+    pub(crate) fn new(penalty: FirstTouch, size_bytes: u64) -> Self {
+        let chunk_bytes = u64::from(penalty.chunk_bytes);
+        let chunks = size_bytes.div_ceil(chunk_bytes);
+        let background = penalty.initialization.map(|rate| Background { rate, chunks, done: 0, next: 0 });
+        Touched { chunk_bytes, pages: Vec::new(), background }
     }
 
-    /// Marks the chunks of a range; true if one of them was untouched.
-    pub(crate) fn touch(&mut self, offset: u64, bytes: u32) -> bool {
+    /// Marks the chunks of a range that is accessed at `now`. The time at which they are initialized, if one of them was not yet.
+    pub(crate) fn touch(&mut self, now: u64, offset: u64, bytes: u32) -> Option<u64> {
+        self.initialize_until(now);
         let last = offset.saturating_add(u64::from(bytes.max(1)) - 1) / self.chunk_bytes;
-        let mut is_first = false;
+        let mut first = 0;
         for chunk in offset / self.chunk_bytes..=last {
-            is_first |= self.mark(chunk);
+            first += u64::from(self.mark(chunk));
         }
-        is_first
+        (first > 0).then(|| match &mut self.background {
+            Some(background) => {
+                background.done += first;
+                background.rate.time_for(background.done.saturating_mul(self.chunk_bytes)).max(now)
+            }
+            None => now,
+        })
+    }
+
+    /// Marks the chunks that the provider has initialized in turn.
+    fn initialize_until(&mut self, now: u64) {
+        let Some(mut background) = self.background.take() else { return };
+        let permitted = background.rate.in_ns(now) / u128::from(self.chunk_bytes);
+        while u128::from(background.done) < permitted && background.next < background.chunks {
+            background.done += u64::from(self.mark(background.next));
+            background.next += 1;
+        }
+        self.background = (background.next < background.chunks).then_some(background);
     }
 
     fn mark(&mut self, chunk: u64) -> bool {
@@ -71,9 +113,33 @@ impl Touched {
 mod tests {
     use super::*;
 
+    fn touched(chunk_bytes: u32, size_bytes: u64, per_second: u64) -> Touched {
+        let initialization = TokenRate::per_second(per_second);
+        Touched::new(FirstTouch { chunk_bytes, counts_as: 1, extra_ns: 0, initialization }, size_bytes)
+    }
+
+    #[test]
+    fn a_volume_is_initialized_from_its_beginning_and_what_is_accessed_out_of_turn() {
+        const MS: u64 = 1_000_000;
+        // A chunk in every 10 ms.
+        let mut touched = touched(1 << 20, 100 << 20, 100 << 20);
+        let mut at = |ms: u64, chunk: u64| touched.touch(ms * MS, chunk << 20, 4096).map(|ns| ns / MS);
+        assert_eq!(at(50, 4), None, "the fifth chunk is there after 50 ms");
+        assert_eq!(at(50, 90), Some(60), "the sixth slot is taken by an access");
+        assert_eq!(at(50, 80), Some(70), "and the next");
+        assert_eq!(at(55, 90), None, "a chunk is fetched once");
+        assert_eq!(at(79, 5), Some(80));
+        assert_eq!(at(100, 6), None);
+        // 100 chunks take a second, whatever was accessed before.
+        assert_eq!(at(999, 99), Some(1000));
+        assert_eq!(at(1000, 98), None);
+        assert_eq!(touched.touch(1010 * MS, 97 << 20, 4096), None);
+        assert!(touched.background.is_none(), "all is done");
+    }
+
     #[test]
     fn each_chunk_has_one_first_access() {
-        let mut touched = Touched::new(1 << 20);
+        let mut touched = touched(1 << 20, 16 << 40, 0);
         let tib = 1 << 40;
         for (offset, bytes, expected) in [
             (0, 4096, true),
@@ -86,7 +152,7 @@ mod tests {
             (5 << 20, 0, true),
             (5 << 20, 0, false),
         ] {
-            assert_eq!(touched.touch(offset, bytes), expected, "{offset}+{bytes}");
+            assert_eq!(touched.touch(7, offset, bytes), expected.then_some(7), "{offset}+{bytes}");
         }
         // Pages of 32 GiB; of the 512 that 16 TiB have, two hold bits.
         let held = touched.pages.iter().filter(|page| matches!(page, TouchedPage::Some { .. })).count();
@@ -95,10 +161,10 @@ mod tests {
 
     #[test]
     fn a_fully_touched_page_needs_no_bits() {
-        let mut touched = Touched::new(4096);
-        let count = (0..2 * PAGE).filter(|chunk| touched.touch(chunk * 4096, 4096)).count();
+        let mut touched = touched(4096, 8192 * PAGE, 0);
+        let count = (0..2 * PAGE).filter(|chunk| touched.touch(0, chunk * 4096, 4096).is_some()).count();
         assert_eq!(count as u64, 2 * PAGE);
         assert!(touched.pages.iter().all(|page| matches!(page, TouchedPage::All)));
-        assert!(!touched.touch(0, u32::MAX / 64));
+        assert_eq!(touched.touch(0, 0, u32::MAX / 64), None);
     }
 }

@@ -258,7 +258,10 @@ mod tests {
             Some("write_latency.distribution"),
         );
         check(
-            &|model| model.first_touch = Some(FirstTouch { chunk_bytes: 4096, counts_as: 0, extra_ns: 0 }),
+            &|model| {
+                model.first_touch =
+                    Some(FirstTouch { chunk_bytes: 4096, counts_as: 0, extra_ns: 0, initialization: None })
+            },
             Some("first_touch.counts_as"),
         );
         check(

@@ -135,7 +135,7 @@ impl Volume {
             faults: FaultSchedule::new(&model.faults, VolumeRng::stream(seed, 1)),
             issuer,
             cached: model.cache.as_ref().map(|cache| Cached::new(cache, VolumeRng::stream(seed, 5))),
-            touched: model.first_touch.map(|touch| Touched::new(touch.chunk_bytes)),
+            touched: model.first_touch.map(|penalty| Touched::new(penalty, model.size_bytes)),
             shared: passages(&model.shared),
             reads: lane(&model.reads, true, &model.read_latency, 2),
             writes: lane(&model.writes, is_apart, &model.write_latency, 3),
@@ -287,7 +287,7 @@ impl Volume {
 
     /// A sequential read, which the host reads ahead within the limits of the volume.
     fn answer_ahead(&mut self, arrival: u64, request: &VolumeRequest) -> (u64, Option<i32>) {
-        let (weight, extra_ns) = self.first_touch(request);
+        let (weight, extra_ns) = self.first_touch(arrival, request);
         let load = StageRequest { op: request.op, offset: request.offset, bytes: request.bytes, weight };
         let passages = self.shared.iter_mut().chain(&mut self.reads.passages);
         let at = passages.fold(arrival, |at, passage| passage.pass(at, &load, &self.faults));
@@ -299,7 +299,7 @@ impl Volume {
     /// Through the limits to a server, including the service time.
     #[inline]
     fn answer_from_medium(&mut self, arrival: u64, request: &VolumeRequest) -> (u64, Option<i32>) {
-        let (weight, extra_ns) = self.first_touch(request);
+        let (weight, extra_ns) = self.first_touch(arrival, request);
         let bytes = if request.op == Op::Trim { 0 } else { request.bytes };
         let load = StageRequest { op: request.op, offset: request.offset, bytes, weight };
         if self.measured.is_some() {
@@ -352,15 +352,16 @@ impl Volume {
 
     /// The factor on its I/Os and the additional latency of a first access.
     #[inline]
-    fn first_touch(&mut self, request: &VolumeRequest) -> (u64, u64) {
+    fn first_touch(&mut self, arrival: u64, request: &VolumeRequest) -> (u64, u64) {
         let (Some(touched), Some(penalty)) = (&mut self.touched, self.model.first_touch) else {
             return (1, 0);
         };
-        if request.op == Op::Trim || !touched.touch(request.offset, request.bytes) {
+        if request.op == Op::Trim {
             return (1, 0);
         }
+        let Some(initialized) = touched.touch(arrival, request.offset, request.bytes) else { return (1, 0) };
         self.counters.first_touches += 1;
-        (u64::from(penalty.counts_as), penalty.extra_ns)
+        (u64::from(penalty.counts_as), penalty.extra_ns + (initialized - arrival))
     }
 
     #[inline]

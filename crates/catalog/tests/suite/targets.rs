@@ -70,10 +70,16 @@ fn custom_volumes_have_the_limits_that_are_given() {
     let ahead = LimitStage { slack_ns: 10_000_000, ..ios(1000) };
     check("iops=1000&slack=10ms", VolumeModel { shared: vec![ahead], ..plain.clone() });
     assert_eq!(parse("sim:custom?slack=10ms").unwrap_err(), "slack= has no effect: the volume has no limit");
-    let first_touch = |counts_as, extra_ns| Some(FirstTouch { chunk_bytes: 512 << 10, counts_as, extra_ns });
+    let penalty = |counts_as, extra_ns, per_second| {
+        let initialization = TokenRate::per_second(per_second);
+        Some(FirstTouch { chunk_bytes: 512 << 10, counts_as, extra_ns, initialization })
+    };
     check("first_touch=0", plain.clone());
-    check("first_touch=1", VolumeModel { first_touch: first_touch(2, 0), ..plain.clone() });
-    check("first_touch=5ms", VolumeModel { first_touch: first_touch(1, 5_000_000), ..plain.clone() });
+    check("first_touch=1", VolumeModel { first_touch: penalty(2, 0, 0), ..plain.clone() });
+    check("first_touch=5ms", VolumeModel { first_touch: penalty(1, 5_000_000, 0), ..plain.clone() });
+    let initialized = |penalty| VolumeModel { first_touch: penalty, ..plain.clone() };
+    check("initialization=100MiB", initialized(penalty(1, 0, 100 << 20)));
+    check("initialization=9MB&first_touch=1ms", initialized(penalty(1, 1_000_000, 9_000_000)));
     let stall = |at, length_ns| Fault { at_ns: at * SECOND, length_ns, kind: FaultKind::Stall };
     let faults = vec![stall(30, 20 * SECOND), stall(90, u64::MAX)];
     check("stall=90s+inf&stall=30s+20s", VolumeModel { faults, ..plain });

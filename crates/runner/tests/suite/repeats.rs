@@ -155,7 +155,12 @@ fn odd() -> VolumeModel {
         shared: vec![instance],
         writes: vec![writes],
         parallelism: Some(12),
-        first_touch: Some(FirstTouch { chunk_bytes: 1 << 20, counts_as: 2, extra_ns: 3_000_000 }),
+        first_touch: Some(FirstTouch {
+            chunk_bytes: 1 << 20,
+            counts_as: 2,
+            extra_ns: 3_000_000,
+            initialization: None,
+        }),
         faults: vec![
             fault(2 * SECOND, SECOND, FaultKind::Slow { percent: 300 }),
             fault(5 * SECOND / 2, SECOND, FaultKind::Error { per_million: 20_000, errno: 5 }),

@@ -89,8 +89,12 @@ fn any_faults() -> impl Strategy<Value = Vec<Fault>> {
 
 fn any_model() -> impl Strategy<Value = VolumeModel> {
     let stages = || prop::collection::vec(any_stage(), 0..2);
-    let first_touch =
-        prop::option::of(Just(FirstTouch { chunk_bytes: 1 << 20, counts_as: 2, extra_ns: 5000 }));
+    let first_touch = prop::option::of(prop::option::of(1u64..1 << 30).prop_map(|per_second| FirstTouch {
+        chunk_bytes: 1 << 20,
+        counts_as: 2,
+        extra_ns: 5000,
+        initialization: per_second.and_then(TokenRate::per_second),
+    }));
     let parts = (stages(), stages(), stages(), prop::option::of(1u32..9), any_latency(), any_latency());
     (parts, first_touch, any_faults()).prop_map(
         |((shared, reads, writes, parallelism, read_latency, write_latency), first_touch, faults)| {

@@ -233,8 +233,12 @@ fn clients_on_one_volume_share_exactly_its_rate() {
 
 #[test]
 fn first_accesses_of_2012_halve_the_rate() {
-    let first_touch =
-        Some(fathom_volume::FirstTouch { chunk_bytes: 64 << 10, counts_as: 2, extra_ns: 2_000_000 });
+    let first_touch = Some(fathom_volume::FirstTouch {
+        chunk_bytes: 64 << 10,
+        counts_as: 2,
+        extra_ns: 2_000_000,
+        initialization: None,
+    });
     let shared = vec![LimitStage { ios: Some(Limit::Rate(rate(1000))), ..LimitStage::default() }];
     let model = VolumeModel { first_touch, shared, ..VolumeModel::unlimited(GIB) };
     let mut volume = Volume::new(&model, 1).unwrap();
