@@ -276,9 +276,13 @@ fn inconclusive(case: &Case<'_>, full: &NeedProof, small: &NeedProof) -> String 
 /// What would decide where nothing is proven.
 fn remedy(case: &Case<'_>) -> String {
     let purpose = case.purpose;
-    let mut alike = case.rows.iter().filter(|row| row.is_load_of(purpose)).peekable();
-    let is_measured = alike.peek().is_some();
-    if let Some(row) = alike.find(|row| row.is_exhausted()) {
+    let alike: Vec<&MeasuredRow> = case.rows.iter().filter(|row| row.is_load_of(purpose)).collect();
+    // The use's own profile measures at the needed rate as well.
+    let is_measured = match case.kind {
+        ActivityKind::Sweep => !alike.is_empty(),
+        _ => alike.iter().any(|row| row.is_paced || row.test.starts_with(purpose.name)),
+    };
+    if let Some(row) = alike.iter().find(|row| row.is_exhausted()) {
         let refill =
             row.duration.refill_ns.map(|ns| format!(" (they refill in {})", units::duration(Nanos(ns))));
         return format!("measure with full burst credits{}", refill.unwrap_or_default());
@@ -288,7 +292,7 @@ fn remedy(case: &Case<'_>) -> String {
     }
     match (is_measured, case.kind) {
         (true, ActivityKind::Sweep) => "use a longer --budget, or run `fathom bench`".to_owned(),
-        (true, _) => "use a longer --runtime, or run the standard suite".to_owned(),
+        (true, _) => "use a longer --runtime".to_owned(),
         (false, ActivityKind::Sweep) => format!("run `fathom bench --profile {}`", purpose.name),
         (false, _) => format!("run --profile {}", purpose.name),
     }
@@ -344,26 +348,33 @@ fn doubt(case: &Case<'_>) -> Option<String> {
     })
 }
 
-/// The row nearest to the use: that of the lowest latency, or of the highest bandwidth where no latency is needed.
+/// The row nearest to the use: that of the highest bandwidth, or where a latency is needed that of the lowest one, of the part of the
+/// load that has the higher one.
 fn nearest(case: &Case<'_>) -> String {
-    let streams = streams(case.purpose);
-    let ops = case.rows.iter().flat_map(|row| row.ops.iter().map(move |op| (row, op)));
-    let ops: Vec<_> =
-        ops.filter(|(_, op)| streams.iter().any(|stream| stream.is_read == op.is_read)).collect();
+    let ops_of = |stream: Stream| {
+        let rows =
+            case.rows.iter().filter(move |row| !stream.is_commit || row.sync == measured::SyncPattern::Each);
+        rows.flat_map(move |row| Some((row, row.op(stream.is_read)?)))
+    };
+    let streams = streams(case.purpose).into_iter();
     let Some(limit_ns) = case.purpose.full.p99_ns else {
         let bytes = |op: &MeasuredOp| op.low * op.largest() as f64;
-        let best = ops.iter().max_by(|one, other| bytes(one.1).total_cmp(&bytes(other.1)));
+        let best = streams.flat_map(ops_of).max_by(|one, other| bytes(one.1).total_cmp(&bytes(other.1)));
         return best.map_or_else(String::new, |(row, op)| {
             let rate = NeededRate::Bytes(bytes(op)).text();
             format!("{rate} in blocks of {}, QD {}", block(op.largest()), count(row.depth))
         });
     };
-    let best = ops.iter().filter(|(_, op)| op.p99_ns().is_some()).min_by_key(|(_, op)| op.p99_ns());
-    best.map_or_else(String::new, |(row, op)| {
-        let found = op.p99_ns().unwrap_or_default();
+    let best = |stream: Stream| {
+        let known = ops_of(stream).filter_map(|(row, op)| Some((op.p99_ns()?, row, stream)));
+        known.min_by_key(|(ns, ..)| *ns)
+    };
+    let best = streams.filter_map(best).max_by_key(|(ns, ..)| *ns);
+    best.map_or_else(String::new, |(found, row, stream)| {
+        let what = if stream.is_commit { "write and sync p99" } else { "p99" };
         let queue = if found > limit_ns && row.is_queue { ", mostly queueing delay" } else { "" };
         let (latency, iops) = (units::latency(found), count(row.iops()));
-        format!("p99 {latency} at {iops} IOPS, QD {}{queue}", count(row.depth))
+        format!("{what} {latency} at {iops} IOPS, QD {}{queue}", count(row.depth))
     })
 }
 

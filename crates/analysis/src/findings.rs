@@ -42,7 +42,9 @@ pub(crate) fn findings(analysis: &Analysis<'_>) -> Vec<Finding> {
     }
     let words = Words::of(record);
     let rows = analysis.rows();
-    let mut found: Vec<Finding> = rows.iter().flat_map(|row| of_row(record, row)).collect();
+    let each = by_target(rows, words).into_iter().map(lasting).collect::<Vec<_>>();
+    let limits: Vec<Limits<'_>> = each.iter().map(|rows| Limits::of(record, rows)).collect();
+    let mut found: Vec<Finding> = rows.iter().flat_map(|row| of_row(record, row, &limits)).collect();
     found.extend(record.tests.iter().flat_map(|test| async_is_not::findings(test, words)));
     found.extend(record.tests.iter().flat_map(open_loop::findings));
     found.extend(client::credit(record));
@@ -50,7 +52,8 @@ pub(crate) fn findings(analysis: &Analysis<'_>) -> Vec<Finding> {
     for rows in by_target(rows, words) {
         let pauses = DevicePauses::of(&rows);
         found.extend(pauses::findings(&rows, pauses.as_ref()));
-        found.extend(tail::findings(record, &rows, pauses.as_ref()));
+        let is_limited = |row: &RecordRow<'_>| limits.iter().any(|limits| limits.holds(row));
+        found.extend(tail::findings(record, &rows, pauses.as_ref(), &is_limited));
         found.extend(flushes::held_back(record, &rows));
     }
     found.extend(burst_possible::findings(rows, words));
@@ -59,18 +62,33 @@ pub(crate) fn findings(analysis: &Analysis<'_>) -> Vec<Finding> {
     holes(&mut found);
     let together = instance_cap::findings(rows);
     found.extend(run_fall::findings(rows));
-    let each = by_target(rows, words).into_iter().map(lasting).collect::<Vec<_>>();
-    found.extend(each.iter().map(|rows| shape::comparable(record, rows)).flat_map(|rows| {
-        let mut caps = caps::caps(record, &rows);
-        if shape::has_head(record, &rows) {
-            caps.keep_set();
-        }
-        caps::findings(&caps, &rows)
-    }));
+    found.extend(limits.iter().flat_map(|limits| caps::findings(&limits.caps, &limits.rows)));
     instance_cap::correct(&mut found, &together);
     found.extend(together);
     found.extend(each.iter().flat_map(|rows| depths::findings(rows)));
     in_order(found)
+}
+
+/// The limits of one target, and the rows that they were looked for in.
+struct Limits<'a> {
+    rows: Vec<RecordRow<'a>>,
+    caps: caps::Caps,
+}
+
+impl<'a> Limits<'a> {
+    fn of(record: &RunRecord, rows: &[RecordRow<'a>]) -> Limits<'a> {
+        let rows = shape::comparable(record, rows);
+        let mut caps = caps::caps(record, &rows);
+        if shape::has_head(record, &rows) {
+            caps.keep_set();
+        }
+        Limits { rows, caps }
+    }
+
+    /// True where one of them holds the rate of `row`.
+    fn holds(&self, row: &RecordRow<'_>) -> bool {
+        self.caps.limited(&self.rows).any(|limited| limited.test.id == row.test.id)
+    }
 }
 
 /// Bytes that did not come from a device whose blocks were never written need no cache as an explanation.
@@ -120,7 +138,7 @@ fn in_order(found: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// What one set of jobs tells by itself.
-fn of_row(record: &RunRecord, row: &RecordRow<'_>) -> Vec<Finding> {
+fn of_row(record: &RunRecord, row: &RecordRow<'_>, limits: &[Limits<'_>]) -> Vec<Finding> {
     let mut found = samples::findings(row);
     found.extend(stalled::findings(record, row));
     found.extend(client::findings(record, row));
@@ -128,7 +146,9 @@ fn of_row(record: &RunRecord, row: &RecordRow<'_>) -> Vec<Finding> {
     found.extend(device_view::findings(record, row));
     found.extend(passes::findings(record, row));
     found.extend(evenness::findings(record, row));
-    found.extend(flushes::findings(record, row));
+    let of_target = limits.iter().find(|limits| limits.rows.iter().any(|one| one.test.id == row.test.id));
+    let of_syncs = of_target.and_then(|limits| limits.caps.of_syncs(row));
+    found.extend(flushes::findings(record, row, of_syncs));
     found
 }
 
@@ -168,7 +188,7 @@ mod tests {
     use fathom_record::{Activity, BlockRecord, ErrorCount, InspectionRecord, Severity};
 
     use super::*;
-    use crate::fixture::{TestLoad, ids, plan, record};
+    use crate::fixture::{TestLoad, ids, latency, plan, record};
 
     fn findings_of(run: &RunRecord) -> Vec<Finding> {
         Analysis::of(run).findings()
@@ -204,6 +224,28 @@ mod tests {
         // Jobs under fio's grammar may name files of one device.
         run.header.activity = Activity::Fio;
         assert!(!caps(&run).is_empty());
+    }
+
+    /// A write of 100 us, and a sync of `sync_ns`, in turn.
+    #[test]
+    fn syncs_that_a_limit_counts_wait_for_it() {
+        let write = |id, depth, iops| TestLoad { id, rw: "randwrite", depth, iops, ..TestLoad::default() };
+        let claim = |commits: f64| {
+            let mut run =
+                record(&[write("one", 1, 1500.0), write("many", 64, 1500.0), write("commit", 1, commits)]);
+            let job = &mut run.tests[2].jobs[0];
+            job.plan.io.fdatasync_every = 1;
+            let syncs = 12 * commits as u64;
+            (job.measured.syncs, job.measured.sync_lat) = (syncs, latency(syncs, 1_200_000));
+            job.measured.write.lat = latency(syncs, 100_000);
+            run.tests[2].disks[0].counters.flush_ios = syncs;
+            let found = findings_of(&run).into_iter().find(|found| found.id == FindingId::FlushCost);
+            found.unwrap().claim
+        };
+        let text = claim(745.0);
+        assert!(text.starts_with("745 syncs per second use as much of the limit of 1,500 IOPS"), "{text}");
+        let text = claim(500.0);
+        assert!(text.starts_with("a sync takes 1.20 ms and a write 100 µs"), "{text}");
     }
 
     #[test]

@@ -124,6 +124,7 @@ fn cgroup(facts: &HostFacts) -> CgroupRecord {
         cpu_limit: limits.cpu_quota,
         memory_limit_bytes: limits.memory_bytes,
         io_limits: limits.io.iter().map(throttle).collect(),
+        io_group: limits.io_group.as_ref().map(|group| group.display().to_string()),
     }
 }
 

@@ -115,6 +115,9 @@ pub struct CgroupRecord {
     pub memory_limit_bytes: Option<u64>,
     /// I/O limits as the kernel prints them, one per device.
     pub io_limits: Vec<String>,
+    /// Directory of the group that sets them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_group: Option<String>,
 }
 
 /// What was measured.

@@ -132,10 +132,11 @@ pub(super) fn io_limits(facts: &DoctorFacts) -> Judgement {
         format!("{op} on {} to {rate}", one.device)
     };
     let limits: Vec<String> = facts.io_limits.iter().map(limit).collect();
+    let group = facts.header.host().cgroup.io_group.as_ref().map(|group| format!(" {group}"));
     match limits.is_empty() {
         true => Judgement::ok("the control group sets none on the devices under the target."),
         false => Judgement::problem(
-            format!("the control group limits {}.", limits.join(", ")),
+            format!("the control group{} limits {}.", group.unwrap_or_default(), limits.join(", ")),
             "Measure outside the group, or remove the limits, unless they are what is to be measured.",
         ),
     }

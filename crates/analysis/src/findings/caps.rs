@@ -9,7 +9,7 @@ use fathom_stats::sample::mean;
 use fathom_stats::{Histogram, histogram};
 
 use crate::accounting::{BlockRate, Charge, IoUnit, charge, deciding_block};
-use crate::findings::client;
+use crate::findings::{client, tail};
 use crate::plateau::{self, AGREE, RunRate, at_the_top};
 use crate::rows::{MIN_SECONDS, RecordRow, RowKind};
 use crate::say::{block, count, finding, mebibytes};
@@ -70,11 +70,31 @@ pub(crate) struct Caps {
     unknown: Vec<Cap>,
     /// Plateaus of a device that serves I/Os in groups, in IOPS: no limits.
     parallel: Vec<Cap>,
+    /// Directory of the control group that sets limits.
+    group: Option<String>,
 }
 
 impl Caps {
     fn all(&self) -> impl Iterator<Item = &Cap> {
         self.iops.iter().chain(&self.bytes).chain(&self.unknown).chain(&self.parallel)
+    }
+
+    /// The rows whose rate a limit on I/Os or bytes holds.
+    pub(crate) fn limited<'r, 'a>(
+        &'r self,
+        rows: &'r [RecordRow<'a>],
+    ) -> impl Iterator<Item = &'r RecordRow<'a>> {
+        self.iops.iter().chain(&self.bytes).flat_map(|cap| &cap.rows).map(|&at| &rows[at])
+    }
+
+    /// The limit on I/Os that counts the syncs of `row` like its writes: both together reach it.
+    pub(crate) fn of_syncs(&self, row: &RecordRow<'_>) -> Option<f64> {
+        let (write, sync) = (row.summary.write.as_ref()?, row.summary.sync.as_ref()?);
+        let seconds = row.summary.measured_ns as f64 / 1e9;
+        let reached = (write.ios + sync.ios) as f64 / seconds;
+        // One of unknown kind that counts syncs counts I/Os.
+        let of_writes = self.iops.iter().chain(&self.unknown).filter(|cap| cap.kind != RowKind::Read);
+        of_writes.map(|cap| cap.value).find(|limit| (reached / limit - 1.0).abs() <= AGREE)
     }
 
     /// Leaves the limits that are set.
@@ -130,7 +150,7 @@ enum LimitedUnit {
 /// Finds the plateaus.
 pub(crate) fn caps(record: &RunRecord, rows: &[RecordRow<'_>]) -> Caps {
     let each = [RowKind::Read, RowKind::Write].map(|kind| DirectionCaps::of(record, rows, kind));
-    let mut caps = Caps::default();
+    let mut caps = Caps { group: record.header.host().cgroup.io_group.clone(), ..Caps::default() };
     for direction in &each {
         let counted = direction.iops_reached(rows, &each).map(|iops| (iops, direction.charge(rows, iops)));
         let is_set = direction.bytes.as_ref().is_some_and(|cap| cap.group_limit.is_some());
@@ -204,7 +224,7 @@ fn settled_spread(row: &RecordRow<'_>) -> Option<f64> {
 }
 
 /// What the process's control group sets as limits for this kind, on whatever device.
-fn group_limits(record: &RunRecord, kind: RowKind, unit: &str) -> Vec<u64> {
+pub(crate) fn group_limits(record: &RunRecord, kind: RowKind, unit: &str) -> Vec<u64> {
     let name = format!("{}_{unit}", direction(kind));
     let value = |line: &String| {
         let mut words = line.split(' ').skip(1);
@@ -266,15 +286,27 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         claim += &format!("; I/Os of more than {unit} count as several, one for each {unit}");
     }
     claim += &shared(cap, caps, rows);
+    claim += &waits(cap, rows);
     let asked = format!("--iops {:.0}", iops * 2.0);
-    finding(FindingId::IopsCap, cap.rows.iter().map(|&at| &rows[at]), claim + ".", remedy_of_cap(cap, &asked))
-        .with("direction", direction(cap.kind))
-        .with("iops", iops)
-        .with("depth_least", least)
-        .with("depth_most", most)
-        .with("sustained_iops", after.map(|after| after.rate))
-        .with("io_unit_bytes", cap.io_unit_bytes())
-        .with("group_limit_iops", cap.group_limit)
+    finding(
+        FindingId::IopsCap,
+        cap.rows.iter().map(|&at| &rows[at]),
+        claim + ".",
+        remedy_of_cap(cap, caps, &asked),
+    )
+    .with("direction", direction(cap.kind))
+    .with("iops", iops)
+    .with("depth_least", least)
+    .with("depth_most", most)
+    .with("sustained_iops", after.map(|after| after.rate))
+    .with("io_unit_bytes", cap.io_unit_bytes())
+    .with("group_limit_iops", cap.group_limit)
+}
+
+/// What a limiter that deals out its rate in slices does to a few requests, where depth 1 shows it.
+fn waits(cap: &Cap, rows: &[RecordRow<'_>]) -> String {
+    let tail = cap.rows.iter().find_map(|&at| tail::at_limit(&rows[at]));
+    tail.map_or_else(String::new, |tail| format!("; {}, the others for nothing", tail.waits()))
 }
 
 fn limits_of_group(iops: u64, bytes: u64) -> String {
@@ -315,6 +347,7 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     };
     let iops = caps.iops.iter().find(|iops| iops.kind == cap.kind);
     let crossover = iops.map(|iops| bytes / measured(iops, rows, RecordRow::iops));
+    claim += &waits(cap, rows);
     if let Some(bytes) = crossover {
         claim += &format!(
             "; the crossover block size is {}: below it the IOPS limit applies, above it the bandwidth limit",
@@ -326,7 +359,7 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         FindingId::BandwidthCap,
         cap.rows.iter().map(|&at| &rows[at]),
         claim + ".",
-        remedy_of_cap(cap, &asked),
+        remedy_of_cap(cap, caps, &asked),
     )
     .with("direction", direction(cap.kind))
     .with("bytes_per_second", bytes)
@@ -381,9 +414,12 @@ fn unknown_limit(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         .with("io_unit_bytes", cap.io_unit_bytes())
 }
 
-fn remedy_of_cap(cap: &Cap, asked: &str) -> String {
+fn remedy_of_cap(cap: &Cap, caps: &Caps, asked: &str) -> String {
     match cap.group_limit {
-        Some(_) => "Raise the limit of the control group, or measure outside it.".to_owned(),
+        Some(_) => {
+            let name = caps.group.as_ref().map_or_else(String::new, |group| format!(" {group}"));
+            format!("Raise the limit of the control group{name}, or measure outside it.")
+        }
         None => format!(
             "{REQUESTS_WAIT}; a larger volume or another type has a higher limit. `fathom catalog fit {asked}` \
              lists types with twice the limit, `fathom identify` the types that match this volume."

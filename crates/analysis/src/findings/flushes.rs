@@ -6,7 +6,7 @@ use fathom_model::units;
 use fathom_record::{DeviceRecord, Finding, FindingId, FlushRecord, RunRecord, TestRecord};
 
 use crate::rows::{RecordRow, RowKind};
-use crate::say::{finding, mebibytes, percent};
+use crate::say::{count, finding, mebibytes, percent};
 use crate::steady::run_fall::{Fell, RowCourse};
 
 /// A flush of a volatile cache takes longer than this on flash; faster is a protected cache, or none at all.
@@ -32,10 +32,10 @@ const WROTE: f64 = 0.1;
 /// A row reaches at least this share of the level that holds it.
 const HELD: f64 = 0.95;
 
-/// What there is to say of one row.
-pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Vec<Finding> {
+/// What there is to say of one row, whose syncs a limit of `limit` IOPS counts.
+pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>, limit: Option<f64>) -> Option<Finding> {
     // What a sync costs is no question where it may not have done anything.
-    suspicious(record, row).or_else(|| cost(row)).into_iter().collect()
+    suspicious(record, row).or_else(|| cost(row, limit))
 }
 
 /// The lowest device that reports this of its cache.
@@ -230,7 +230,7 @@ fn suspicious(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     )
 }
 
-fn cost(row: &RecordRow<'_>) -> Option<Finding> {
+fn cost(row: &RecordRow<'_>, limit: Option<f64>) -> Option<Finding> {
     let sync = row.summary.sync.as_ref().filter(|sync| sync.ios >= MIN_SYNCS)?;
     let write = row.summary.write.as_ref()?;
     let (sync_ns, write_ns) = (sync.lat_ns.mean?, write.lat_ns.mean.or(write.clat_ns.mean)?);
@@ -239,19 +239,28 @@ fn cost(row: &RecordRow<'_>) -> Option<Finding> {
     if share < COSTLY {
         return None;
     }
-    let claim = format!(
-        "a sync takes {} and a write {}: {} of the time is spent making {} durable.",
-        units::latency(sync_ns as u64),
-        units::latency(write_ns as u64),
-        percent(share),
-        if writes_per_sync < 1.5 { "each write" } else { "writes" },
-    );
+    let claim = match limit {
+        Some(limit) => format!(
+            "{} syncs per second use as much of the limit of {} IOPS as so many writes: a write and its sync count as two I/Os, and \
+             wait for it.",
+            count(sync.ios as f64 * 1e9 / row.summary.measured_ns as f64),
+            count(limit),
+        ),
+        None => format!(
+            "a sync takes {} and a write {}: {} of the time is spent making {} durable.",
+            units::latency(sync_ns as u64),
+            units::latency(write_ns as u64),
+            percent(share),
+            if writes_per_sync < 1.5 { "each write" } else { "writes" },
+        ),
+    };
     let remedy = "Use fewer, larger commits (group commit).";
     Some(
         finding(FindingId::FlushCost, [row], claim, remedy)
             .with("sync_mean_ns", sync_ns)
             .with("write_mean_ns", write_ns)
             .with("sync_fraction", share)
+            .with("limit_iops", limit)
             .with("writes_per_sync", writes_per_sync),
     )
 }
@@ -275,7 +284,7 @@ mod tests {
     }
 
     fn check(run: &RunRecord, expected: &[&str]) -> Vec<Finding> {
-        let found: Vec<Finding> = rows(run).iter().flat_map(|row| findings(run, row)).collect();
+        let found: Vec<Finding> = rows(run).iter().filter_map(|row| findings(run, row, None)).collect();
         assert_eq!(ids(&found), expected);
         found
     }

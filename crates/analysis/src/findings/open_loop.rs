@@ -25,6 +25,10 @@ pub(crate) fn findings(test: &TestRecord) -> Vec<Finding> {
     }
     for finding in &mut found {
         finding.tests.push(test.id.clone());
+        // The test is named before the claim.
+        if let Some(claim) = finding.claim.strip_prefix(&format!("{}: ", test.id)) {
+            finding.claim = claim.to_owned();
+        }
     }
     found
 }

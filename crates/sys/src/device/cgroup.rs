@@ -44,6 +44,8 @@ pub struct CgroupLimits {
     pub memory_bytes: Option<u64>,
     /// Caps per device, the smallest of each kind.
     pub io: Vec<IoThrottle>,
+    /// The directory of the lowest group that sets one.
+    pub io_group: Option<PathBuf>,
 }
 
 impl CgroupLimits {
@@ -65,7 +67,7 @@ impl CgroupLimits {
         }
         if let Some(place) = place("blkio") {
             // Without inheritance, as version 1 has it: only the group itself counts.
-            limits.io = place.dirs.first().map(|dir| v1_throttles(root, dir)).unwrap_or_default();
+            limits.join_io(place.dirs.first(), |dir| v1_throttles(root, dir));
         }
         if let Some(place) = place("") {
             limits.join_v2(root, &place);
@@ -80,8 +82,22 @@ impl CgroupLimits {
         self.cpu_quota = self.cpu_quota.into_iter().chain(place.smallest(quota, f64::min)).reduce(f64::min);
         let memory = |dir: &Path| root.number(dir.join("memory.max"));
         self.memory_bytes = self.memory_bytes.into_iter().chain(place.smallest(memory, u64::min)).min();
-        for dir in &place.dirs {
-            self.io.extend(root.text(dir.join("io.max")).map(|text| parse_io_max(&text)).unwrap_or_default());
+        let io_max =
+            |dir: &Path| root.text(dir.join("io.max")).map(|text| parse_io_max(&text)).unwrap_or_default();
+        self.join_io(&place.dirs, io_max);
+    }
+
+    fn join_io<'a>(
+        &mut self,
+        dirs: impl IntoIterator<Item = &'a PathBuf>,
+        read: impl Fn(&Path) -> Vec<IoThrottle>,
+    ) {
+        for dir in dirs {
+            let set = read(dir);
+            if !set.is_empty() {
+                self.io_group.get_or_insert_with(|| dir.clone());
+            }
+            self.io.extend(set);
         }
     }
 }
@@ -250,6 +266,7 @@ mod tests {
             throttle(1, ThrottleKind::ReadIos, 500),
         ];
         assert_eq!(limits.io, expected);
+        assert_eq!(limits.io_group.as_deref(), Some(Path::new("/sys/fs/cgroup/blkio/a")));
     }
 
     #[test]
@@ -270,6 +287,7 @@ mod tests {
             limits.io,
             [throttle(ThrottleKind::ReadBytes, 2097152), throttle(ThrottleKind::WriteIos, 100)]
         );
+        assert_eq!(limits.io_group.as_deref(), Some(Path::new("/sys/fs/cgroup/user/me")));
     }
 
     #[test]
