@@ -159,7 +159,8 @@ impl Evidence<'_> {
         let priced: Vec<(&VolumeSummary, &VolumePrice)> =
             self.found.sources.iter().filter_map(|volume| Some((volume, volume.price.as_ref()?))).collect();
         let text = |(volume, price): &(&VolumeSummary, &VolumePrice)| {
-            let per = volume.price_per_1000_iops.map(|per| format!(" ({per:.2} per 1,000 sustained IOPS)"));
+            let rate = if volume.is_priced_by_reached { "measured" } else { "sustained" };
+            let per = volume.price_per_1000_iops.map(|per| format!(" ({per:.2} per 1,000 {rate} IOPS)"));
             let without = match price.excluded.is_empty() {
                 true => String::new(),
                 false => format!(", without {}", price.excluded.join(" and ")),
@@ -246,8 +247,7 @@ impl UseGroup<'_> {
         let text = format!("{} for {}", list(&self.by), list(&self.purposes));
         match self.open.len() {
             0 => format!("only {text}"),
-            1 => format!("{text}, where {} is inconclusive", list(&self.open)),
-            _ => format!("{text}, where {} are inconclusive", list(&self.open)),
+            _ => format!("{text}, undecided on {} without --profile NAME", list(&self.open)),
         }
     }
 }
@@ -334,7 +334,7 @@ impl Evidence<'_> {
         let (first_names, next) = (list(&with_first), self.name(next.source));
         let lead = match (self.each_ahead(first, after), is_open) {
             (Some(each), _) => {
-                format!("{each}; {first_names} {has} {by} times the {what} of {next} on average")
+                return Some(format!("{each}, {sure}{latency}{measured}{stalled}."));
             }
             (None, true) => format!("No order is shown: {first_names} {has} {by} times the {what} of {next}"),
             (None, false) => format!("{first_names} {verb} with {by} times the {what} of {next}"),
@@ -718,7 +718,7 @@ mod tests {
         let group =
             |open: Vec<&'static str>| UseGroup { by: vec!["A"], open, purposes: vec!["OLTP", "etcd"] };
         assert_eq!(group(vec![]).text(), "only A for OLTP and etcd");
-        assert_eq!(group(vec!["B"]).text(), "A for OLTP and etcd, where B is inconclusive");
+        assert_eq!(group(vec!["B"]).text(), "A for OLTP and etcd, undecided on B without --profile NAME");
         assert_eq!(group(vec!["B", "C"]).text(), "A for OLTP and etcd, where B and C are inconclusive");
         let verdict = |verdict, sustained| {
             Some(UseVerdict { verdict, sustained, text: String::new(), reason: String::new() })

@@ -59,6 +59,8 @@ struct RateRow<'a> {
 
 /// Two sources of which each is ahead by so much in some test have no order that a mean of all tests could tell.
 const AHEAD: f64 = 1.25;
+/// Ratios within this factor are alike.
+const ALIKE: f64 = 1.02;
 
 /// What the order rests on.
 pub(super) struct Basis<'a> {
@@ -145,8 +147,13 @@ impl<'a> Basis<'a> {
             (ratio.is_finite() && ratio > 0.0).then_some((rate.row.test.as_str(), ratio))
         };
         let ratios: Vec<(&str, f64)> = self.shared.iter().filter_map(ratio).collect();
-        let most = *ratios.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
-        let least = *ratios.iter().min_by(|one, other| one.1.total_cmp(&other.1))?;
+        let [highest, lowest] = [
+            ratios.iter().map(|one| one.1).fold(0.0, f64::max),
+            ratios.iter().map(|one| one.1).fold(f64::MAX, f64::min),
+        ];
+        // Of tests that hardly differ the first one.
+        let most = *ratios.iter().find(|one| one.1 >= highest / ALIKE)?;
+        let least = *ratios.iter().find(|one| one.1 <= lowest * ALIKE)?;
         (most.1 >= AHEAD && least.1 <= 1.0 / AHEAD).then_some([most, (least.0, 1.0 / least.1)])
     }
 

@@ -32,18 +32,31 @@ pub struct VolumeSummary {
     pub sustained_iops: Option<f64>,
     /// The highest bandwidth that can be held indefinitely, bytes per second.
     pub sustained_bytes_per_second: Option<f64>,
+    /// The highest rate that was measured where none is known to be sustained, IOPS.
+    pub reached_iops: Option<f64>,
+    /// The highest bandwidth of that kind, bytes per second.
+    pub reached_bytes_per_second: Option<f64>,
     /// `IOPS` or `bandwidth`: what limits the highest sustained rate.
     pub limited_by: Option<&'static str>,
     /// The fastest test that ran on burst credits.
     pub burst: Option<VolumeBurst>,
     /// What a month costs.
     pub price: Option<VolumePrice>,
-    /// The price of 1,000 sustained IOPS per month.
+    /// The rates that the prices below are put in relation to were measured, and a burst is not ruled out; else they are sustained.
+    pub is_priced_by_reached: bool,
+    /// The price of 1,000 IOPS per month.
     pub price_per_1000_iops: Option<f64>,
     /// Its range by the interval of the rate, where that has one.
     pub price_per_1000_iops_interval: Option<[f64; 2]>,
-    /// The price of 100 MiB/s of sustained bandwidth per month.
+    /// The price of 100 MiB/s per month, where large I/Os showed them.
     pub price_per_100_mib: Option<f64>,
+}
+
+impl VolumeSummary {
+    /// The bandwidth that prices are put in relation to, bytes per second.
+    pub fn priced_bandwidth(&self) -> Option<f64> {
+        self.sustained_bytes_per_second.or(self.reached_bytes_per_second)
+    }
 }
 
 /// A test that ran on burst credits.
@@ -91,35 +104,60 @@ pub fn volumes(sources: &[ComparedSource], rows: &[ComparedRow]) -> Vec<VolumeSu
     (0..sources.len()).map(|at| volume(&sources[at], rows, at)).collect()
 }
 
-/// A test with a rate that can be held.
-struct Held<'a> {
+/// The bandwidth of smaller I/Os says nothing of the bandwidth limit.
+const SMALL_BYTES: f64 = 16.0 * 1024.0;
+
+/// A test with a rate that can be held, or that was reached.
+struct Reached<'a> {
     run: &'a RunTest,
     iops: f64,
     bytes_per_second: f64,
 }
 
-impl Held<'_> {
+impl<'a> Reached<'a> {
+    fn of(run: &'a RunTest, iops: Option<f64>) -> Option<Reached<'a>> {
+        let total = run.summary.total.as_ref().filter(|_| !run.is_paced)?;
+        let iops = iops?;
+        let bytes_per_second = iops * total.bytes as f64 / total.ios.max(1) as f64;
+        Some(Reached { run, iops, bytes_per_second })
+    }
+
     fn is_random(&self) -> bool {
         self.run.work.operation.as_ref().is_some_and(|operation| operation.starts_with("rand"))
+    }
+
+    /// The test with the most IOPS. Sequential I/Os may be counted together, so the rate of random ones is the volume's.
+    fn most_iops<'r>(all: &'r [Reached<'a>]) -> Option<&'r Reached<'a>> {
+        let has_random = all.iter().any(Reached::is_random);
+        let of_volume = all.iter().filter(|one| !has_random || one.is_random());
+        of_volume.max_by(|one, other| one.iops.total_cmp(&other.iops))
+    }
+
+    fn most_bytes<'r>(all: &'r [Reached<'a>]) -> Option<&'r Reached<'a>> {
+        all.iter().max_by(|one, other| one.bytes_per_second.total_cmp(&other.bytes_per_second))
+    }
+
+    /// True of I/Os that are large enough to show a bandwidth limit.
+    fn is_large(&self) -> bool {
+        self.bytes_per_second >= SMALL_BYTES * self.iops
     }
 }
 
 fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSummary {
     let usable: Vec<(&ComparedRow, &RunTest)> =
         rows.iter().flat_map(|row| row.usable(at).map(move |run| (row, run))).collect();
-    let held = usable.iter().filter_map(|(_, run)| {
-        let total = run.summary.total.as_ref().filter(|_| !run.is_paced)?;
-        let iops = run.sustained_iops()?;
-        let bytes_per_second = iops * total.bytes as f64 / total.ios.max(1) as f64;
-        Some(Held { run, iops, bytes_per_second })
-    });
-    let held: Vec<Held<'_>> = held.collect();
-    // Sequential I/Os may be counted together, so the rate of random ones is the volume's.
-    let has_random = held.iter().any(|held| held.is_random());
-    let of_volume = held.iter().filter(|held| !has_random || held.is_random());
-    let most_iops = of_volume.max_by(|one, other| one.iops.total_cmp(&other.iops));
+    let held: Vec<Reached<'_>> =
+        usable.iter().filter_map(|(_, run)| Reached::of(run, run.sustained_iops())).collect();
+    let open = usable.iter().filter(|(_, run)| run.duration.label == Lasting::Inconclusive);
+    let reached = open.filter_map(|(_, run)| Reached::of(run, Some(run.summary.total.as_ref()?.iops)));
+    // What is sustained is no less than what is known of it.
+    let reached: Vec<Reached<'_>> = reached.filter(|_| held.is_empty()).collect();
+    let most_iops = Reached::most_iops(&held);
     let sustained_iops = most_iops.map(|held| held.iops);
-    let sustained_bytes = held.iter().map(|held| held.bytes_per_second).reduce(f64::max);
+    let most_bytes = Reached::most_bytes(&held);
+    let most_reached = Reached::most_iops(&reached);
+    let most_reached_bytes = Reached::most_bytes(&reached);
+    let large = most_bytes.or(most_reached_bytes).filter(|one| one.is_large());
     let limited = most_iops.filter(|held| held.run.reaches_its_limit());
     let limited_by = limited.and_then(|held| source.volume.limits.get(&held.run.id).copied());
     let bursts = usable.iter().filter_map(|(row, run)| burst(row, run));
@@ -128,10 +166,11 @@ fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSum
         let whole = price.as_ref().filter(|price| price.excluded.is_empty())?;
         Some(whole.per_month / (amount.filter(|amount| *amount > 0.0)? / unit))
     };
-    let price_per_1000_iops = per(sustained_iops, 1000.0);
+    let reached_iops = most_reached.map(|reached| reached.iops);
+    let price_per_1000_iops = per(sustained_iops.or(reached_iops), 1000.0);
     // After a burst the rate is that of a rule, which has no interval.
-    let is_measured = |held: &&Held<'_>| held.run.duration.label != Lasting::Burst;
-    let fraction = most_iops.filter(is_measured).and_then(|held| held.run.within_fraction);
+    let is_measured = |held: &&Reached<'_>| held.run.duration.label != Lasting::Burst;
+    let fraction = most_iops.or(most_reached).filter(is_measured).and_then(|held| held.run.within_fraction);
     let interval = price_per_1000_iops.zip(fraction.filter(|fraction| *fraction < 1.0));
     VolumeSummary {
         source: LABELS[at],
@@ -143,12 +182,15 @@ fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSum
         longest_test_ns: usable.iter().map(|(_, run)| run.summary.measured_ns).max().unwrap_or(0),
         persistent: source.volume.persistent,
         sustained_iops,
-        sustained_bytes_per_second: sustained_bytes,
+        sustained_bytes_per_second: most_bytes.map(|one| one.bytes_per_second),
+        reached_iops,
+        reached_bytes_per_second: most_reached_bytes.map(|one| one.bytes_per_second),
+        is_priced_by_reached: held.is_empty() && !reached.is_empty(),
         limited_by,
         burst: bursts.max_by(|one, other| one.iops.total_cmp(&other.iops)),
         price_per_1000_iops,
         price_per_1000_iops_interval: interval.map(|(per, half)| [per / (1.0 + half), per / (1.0 - half)]),
-        price_per_100_mib: per(sustained_bytes, 100.0 * 1024.0 * 1024.0),
+        price_per_100_mib: per(large.map(|one| one.bytes_per_second), 100.0 * 1024.0 * 1024.0),
         price,
     }
 }

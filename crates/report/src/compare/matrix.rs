@@ -163,9 +163,8 @@ pub(super) fn brief(comparison: &VolumeComparison) -> Table {
         let name = test.test.as_str();
         if let Some(held) = held(test, figure) {
             let head = [name.into(), Cell::from(format!("sustained {}", label(test, figure)))];
-            let base = held[comparison.base].0;
-            let other = held[usize::from(comparison.base == 0).min(held.len() - 1)].0;
-            let ratio = is_pair.then(|| Cell::real(other / base, ratio_text(other / base)));
+            let ratio = held_ratio(comparison, &held);
+            let ratio = is_pair.then(|| Cell::real(ratio, ratio_text(ratio)));
             return Row::new(head.into_iter().chain(held.into_iter().map(|(_, cell)| cell)).chain(ratio));
         }
         let head = [name.into(), Cell::from(label(test, figure))];
@@ -187,8 +186,26 @@ pub(super) fn brief(comparison: &VolumeComparison) -> Table {
         }
         columns.extend([ratio].into_iter().chain(rest));
     }
-    let table = Table::new(columns, tests().map(row)).without_empty();
+    let is_ahead = |(test, figure): &(&MatrixTest, &MatrixFigure)| {
+        let held = held(test, figure).map(|held| held_ratio(comparison, &held));
+        let ratio = held.or_else(|| pair_of(comparison, test, figure)?.ratio);
+        ratio.is_none_or(|ratio| ratio >= 1.0)
+    };
+    let (ahead, behind): (Vec<_>, Vec<_>) = tests().partition(|test| !is_pair || is_ahead(test));
+    let table = Table::new(columns, alternating(ahead, behind).into_iter().map(row)).without_empty();
     if is_pair { table } else { table.divided(BY_SOURCES) }
+}
+
+/// One of each in turn, so that the first rows show both sides.
+fn alternating<T>(ones: Vec<T>, others: Vec<T>) -> Vec<T> {
+    let (mut ones, mut others, mut all) = (ones.into_iter(), others.into_iter(), Vec::new());
+    loop {
+        let before = all.len();
+        all.extend(ones.next().into_iter().chain(others.next()));
+        if all.len() == before {
+            return all;
+        }
+    }
 }
 
 /// The rate that each source holds after its burst, where one of them ran on burst credits and it is known of all.
@@ -201,6 +218,11 @@ fn held(test: &MatrixTest, figure: &MatrixFigure) -> Option<Vec<(f64, Cell)>> {
     let is_burst = |cell: &FigureCell| cell.value.is_some_and(|share| share > BURST);
     let all: Option<Vec<(f64, Cell)>> = figure.cells.iter().zip(&share.cells).map(of_source).collect();
     all.filter(|_| share.cells.iter().any(is_burst))
+}
+
+/// Of the other of two sources to the base.
+fn held_ratio(comparison: &VolumeComparison, held: &[(f64, Cell)]) -> f64 {
+    held[usize::from(comparison.base == 0).min(held.len() - 1)].0 / held[comparison.base].0
 }
 
 /// A rate above this share of the sustained one is a burst.

@@ -2,7 +2,7 @@
 
 use fathom_analysis::compare::VolumeComparison;
 use fathom_analysis::compare::source::VolumePrice;
-use fathom_analysis::compare::volumes::VolumeSummary;
+use fathom_analysis::compare::volumes::{UseVerdict, VolumeSummary};
 use fathom_analysis::conclusions::Suitability;
 
 use crate::view::{Block, Cell, Column, Table, View};
@@ -11,13 +11,7 @@ use crate::view::{Block, Cell, Column, Table, View};
 type Relation = fn(&VolumeSummary) -> Option<f64>;
 
 const IOPS: Relation = |volume| volume.price_per_1000_iops;
-/// The bandwidth of small I/Os says nothing of the bandwidth limit.
-const BANDWIDTH: Relation = |volume| {
-    let mean_bytes = volume.sustained_bytes_per_second? / volume.sustained_iops?;
-    volume.price_per_100_mib.filter(|_| mean_bytes >= SMALL)
-};
-/// Bytes of an I/O that is small.
-const SMALL: f64 = 16.0 * 1024.0;
+const BANDWIDTH: Relation = |volume| volume.price_per_100_mib;
 
 /// The volumes whose price is known, the cheapest in this relation first. Prices in several currencies have no order.
 fn ranked(comparison: &VolumeComparison, of: Relation) -> Vec<(&VolumeSummary, f64)> {
@@ -41,9 +35,17 @@ pub(super) fn push_verdict(comparison: &VolumeComparison, view: &mut View) {
                 _ => format!("{} {price:.2}", volume.source),
             });
         }
-        (!texts.is_empty()).then(|| format!("{} per {unit} and month", texts.join(", ")))
+        let reached = all.iter().filter(|(volume, _)| volume.is_priced_by_reached);
+        let reached: Vec<&str> = reached.map(|(volume, _)| volume.source).collect();
+        let as_measured = match reached.len() {
+            0 => String::new(),
+            count if count == all.len() => " (as measured: a burst is not ruled out)".to_owned(),
+            _ => format!(" ({} as measured: a burst is not ruled out)", reached.join(", ")),
+        };
+        (!texts.is_empty()).then(|| format!("{} per {unit} and month{as_measured}", texts.join(", ")))
     };
-    let by_iops = order(IOPS, "1,000 sustained IOPS");
+    let is_sustained = comparison.sources.iter().all(|volume| !volume.is_priced_by_reached);
+    let by_iops = order(IOPS, if is_sustained { "1,000 sustained IOPS" } else { "1,000 IOPS" });
     let by_bandwidth = order(BANDWIDTH, "100 MiB/s");
     let is_known = by_iops.is_some() || by_bandwidth.is_some();
     view.say("Value", by_iops);
@@ -75,15 +77,14 @@ pub(super) fn blocks(comparison: &VolumeComparison) -> Vec<Block> {
                 let price = volume.price.as_ref();
                 price.map(|price| format!("{:.2} {}", price.per_month, price.currency)).into()
             }),
-            (Column::right("sustains IOPS"), &|volume| Cell::from(volume.sustained_iops.map(Cell::iops))),
+            (Column::right("sustains IOPS"), &|volume| volume.sustained_iops.map(Cell::iops).into()),
+            (Column::right("reaches IOPS"), &|volume| volume.reached_iops.map(Cell::iops).into()),
             (Column::right("per 1,000 IOPS"), &|volume| volume.price_per_1000_iops.map(money).into()),
             (Column::right("interval").dispensable(1), &|volume| {
                 volume.price_per_1000_iops_interval.map(|[low, high]| format!("{low:.2}-{high:.2}")).into()
             }),
-            (Column::right("MiB/s"), &|volume| {
-                Cell::from(volume.sustained_bytes_per_second.map(Cell::mebibytes))
-            }),
-            (Column::right("per 100 MiB/s"), &|volume| BANDWIDTH(volume).map(money).into()),
+            (Column::right("MiB/s"), &|volume| volume.priced_bandwidth().map(Cell::mebibytes).into()),
+            (Column::right("per 100 MiB/s"), &|volume| volume.price_per_100_mib.map(money).into()),
         ],
         &volumes,
     );
@@ -104,27 +105,41 @@ fn are_comparable(comparison: &VolumeComparison) -> bool {
     currencies.len() <= 1
 }
 
-/// For each use that a volume with a whole price suits lastingly, the cheapest of them.
+/// For each use that a volume with a whole price suits lastingly, or as far as it was measured, the cheapest of them.
 fn cheapest_by_use(comparison: &VolumeComparison) -> Vec<String> {
     if !are_comparable(comparison) {
         return Vec::new();
     }
-    let mut of_volume: Vec<(&VolumeSummary, Vec<&str>)> = Vec::new();
+    let mut of_volume: Vec<(&VolumeSummary, Vec<&str>, Vec<&str>)> = Vec::new();
     for row in &comparison.uses {
         let suits = comparison.sources.iter().zip(&row.verdicts).filter_map(|(volume, verdict)| {
-            let suits = verdict.as_ref().is_some_and(|verdict| verdict.sustained == Suitability::Yes);
+            let suits = verdict.as_ref().is_some_and(|verdict| {
+                let lasts = [Suitability::Yes, Suitability::Inconclusive].contains(&verdict.sustained);
+                verdict.sustained == Suitability::Yes || verdict.verdict == Suitability::Yes && lasts
+            });
             let is_whole = |price: &&VolumePrice| suits && price.excluded.is_empty();
             Some((volume, volume.price.as_ref().filter(is_whole)?.per_month))
         });
-        let Some((cheapest, _)) = suits.min_by(|one, other| one.1.total_cmp(&other.1)) else { continue };
-        match of_volume.iter_mut().find(|(volume, _)| volume.source == cheapest.source) {
-            Some((_, uses)) => uses.push(row.purpose),
-            None => of_volume.push((cheapest, vec![row.purpose])),
+        let Some((cheapest, price)) = suits.min_by(|one, other| one.1.total_cmp(&other.1)) else { continue };
+        let is_open = |(volume, verdict): &(&VolumeSummary, &Option<UseVerdict>)| {
+            let is_cheaper = volume.price.as_ref().is_some_and(|other| other.per_month < price);
+            is_cheaper && verdict.as_ref().is_some_and(|one| one.verdict == Suitability::Inconclusive)
+        };
+        let open = comparison.sources.iter().zip(&row.verdicts).filter(is_open);
+        let open: Vec<&str> = open.map(|(volume, _)| volume.source).collect();
+        match of_volume
+            .iter_mut()
+            .find(|(volume, others, _)| volume.source == cheapest.source && *others == open)
+        {
+            Some((_, _, uses)) => uses.push(row.purpose),
+            None => of_volume.push((cheapest, open, vec![row.purpose])),
         }
     }
-    let text = |(volume, uses): (&VolumeSummary, Vec<&str>)| {
+    let text = |(volume, open, uses): (&VolumeSummary, Vec<&str>, Vec<&str>)| {
         let price = volume.price.as_ref().map(|price| format!(", {:.2} {}", price.per_month, price.currency));
-        format!("Cheapest for {}: {}{}.", uses.join(", "), volume.source, price.unwrap_or_default())
+        let open =
+            if open.is_empty() { String::new() } else { format!("; undecided on {}", open.join(", ")) };
+        format!("Cheapest for {}: {}{}{open}.", uses.join(", "), volume.source, price.unwrap_or_default())
     };
     of_volume.into_iter().map(text).collect()
 }

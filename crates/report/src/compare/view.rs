@@ -133,12 +133,16 @@ fn brief_sources(comparison: &VolumeComparison) -> Table {
                 volume.burst.as_ref().and_then(|burst| burst.lasts_ns).map(Cell::duration).into()
             }),
             (Column::right("sustains IOPS"), &|volume| rate(volume.sustained_iops)),
+            (Column::right("reaches IOPS"), &|volume| rate(volume.reached_iops)),
             (Column::right("per month"), &|volume| {
                 let price = volume.price.as_ref();
                 price.map(|price| format!("{} {}", Cell::money(price.per_month).text, price.currency)).into()
             }),
             (Column::right("per 1,000 IOPS").dispensable(0), &|volume| {
                 volume.price_per_1000_iops.map(|per| Cell::real(per, format!("{per:.2}"))).into()
+            }),
+            (Column::right("per 100 MiB/s").dispensable(0), &|volume| {
+                volume.price_per_100_mib.map(|per| Cell::real(per, format!("{per:.2}"))).into()
             }),
         ],
         &comparison.sources,
@@ -253,7 +257,10 @@ fn volume_limits(volume: &VolumeSummary) -> Option<KeyFigure> {
             let per =
                 |amount: Option<f64>, unit: &str| amount.map(|amount| format!("{amount:.2} per {unit}"));
             let per = [
-                per(volume.price_per_1000_iops, "1,000 sustained IOPS"),
+                per(
+                    volume.price_per_1000_iops,
+                    if volume.is_priced_by_reached { "1,000 measured IOPS" } else { "1,000 sustained IOPS" },
+                ),
                 per(volume.price_per_100_mib, "100 MiB/s"),
             ];
             let per: Vec<String> = per.into_iter().flatten().collect();
