@@ -148,6 +148,8 @@ pub enum Confounder {
     RecoveryNotMeasured,
     /// Other processes used the device while limits were measured.
     ForeignIo,
+    /// The limits are those that the control group of this process sets.
+    ControlGroup,
 }
 
 /// Another explanation of what was seen.

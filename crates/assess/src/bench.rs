@@ -115,18 +115,29 @@ const OFFERED: f64 = 1.03;
 const MIN_AT_RATE: Nanos = Nanos::from_secs(10);
 const MAX_AT_RATE: Nanos = Nanos::from_secs(30);
 
-/// Measures the load of a use at the rate that it needs, where the load at its highest rate did not decide: in a queue before a limit
-/// latencies are those of the queue.
-fn measure_at_need(plan: &BenchPlan, deadline: Option<u64>, size: u64, steps: &mut Steps<'_>) {
-    let open = open_uses(&steps.record);
-    for purpose in open {
-        let Some(test) = plan.tests.iter().find(|test| test.id == purpose.name) else { continue };
+/// The tests that follow where the highest rates of uses do not decide: each the load of a use at the rate that it needs. One that waits
+/// for each of its requests has no arrivals of its own.
+pub fn at_need(plan: &BenchPlan) -> impl Iterator<Item = (&'static Use, PlannedTest)> {
+    let is_plain = plan.targets.len() == 1;
+    plan.tests.iter().filter(move |test| is_plain && test.skip.is_none()).filter_map(|test| {
+        let purpose = Use::named(&test.id).filter(|one| one.full.p99_ns.is_some() && !one.serial)?;
         let needed = purpose.iops(&purpose.full) * OFFERED;
         let reads = (needed * f64::from(purpose.read_percent) / 100.0).round() as u64;
         let time = Nanos((ARRIVALS / needed * 1e9) as u64).max(MIN_AT_RATE);
-        let Some(paced) = test.at_rate([reads, needed.round() as u64 - reads], time) else { continue };
+        let paced = test.at_rate([reads, needed.round() as u64 - reads], time)?;
+        (time <= MAX_AT_RATE).then_some((purpose, paced))
+    })
+}
+
+/// Measures the load of a use at the rate that it needs, where the load at its highest rate did not decide: in a queue before a limit
+/// latencies are those of the queue.
+fn measure_at_need(plan: &BenchPlan, deadline: Option<u64>, size: u64, steps: &mut Steps<'_>) {
+    let analysis = Analysis::of(&steps.record);
+    let open: Vec<&str> = analysis.conclusions().iter().filter(|one| one.is_open).map(|one| one.id).collect();
+    for (_, paced) in at_need(plan).filter(|(purpose, _)| open.contains(&purpose.name)) {
+        let time = paced.runtime.unwrap_or_default();
         let is_late = deadline.is_some_and(|deadline| steps.session.now() + time.0 > deadline);
-        if is_late || time > MAX_AT_RATE || steps.is_over() || plan.targets.len() > 1 {
+        if is_late || steps.is_over() {
             return;
         }
         steps.of = Some(steps.record.tests.len() + 1);
@@ -135,15 +146,6 @@ fn measure_at_need(plan: &BenchPlan, deadline: Option<u64>, size: u64, steps: &m
         let ended = run_test(plan, &bounded, size, steps.session, &mut *steps.observer);
         steps.keep(ended);
     }
-}
-
-/// The uses with an objective for latency whose own load was measured and did not decide. One that waits for each of its requests has
-/// no arrivals of its own.
-fn open_uses(record: &RunRecord) -> Vec<&'static Use> {
-    let analysis = Analysis::of(record);
-    let open = analysis.conclusions().iter().filter(|one| one.is_open);
-    let uses = open.filter_map(|one| Use::named(one.id));
-    uses.filter(|purpose| purpose.full.p99_ns.is_some() && !purpose.serial).collect()
 }
 
 /// What the only target shows, where a test reads it.

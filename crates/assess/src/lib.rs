@@ -55,7 +55,7 @@ mod twin;
 mod until_steady;
 mod working_file;
 
-pub use bench::run;
+pub use bench::{at_need, run};
 pub use candidates::{candidates, volume_size};
 pub use catalogue::{VolumeTypes, read_catalogue};
 pub use conditions::enter_conditions;

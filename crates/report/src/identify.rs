@@ -76,7 +76,9 @@ pub fn view(report: &IdentifyReport<'_>, show_fio: bool) -> View {
         let confounders = found.confounders.iter().map(confounder).collect();
         view.push_full("Alternative explanations", [Block::KeyFigures(confounders)]);
         push_first_touch(found, &mut view);
-        push_candidates(&report.candidates, &mut view);
+        if !report.verdict().confounders.contains(&Confounder::ControlGroup) {
+            push_candidates(&report.candidates, &mut view);
+        }
         view.push_full("Expected performance at full load", [prediction_lines(&report.predictions)]);
         let [bounds, unknown] = without_value(found);
         view.push_full("Bounds", [Block::KeyFigures(bounds)]);
@@ -93,7 +95,9 @@ fn push_verdict(report: &IdentifyReport<'_>, view: &mut View) {
     let IdentifyReport { record, found, candidates, .. } = report;
     let verdict = report.verdict();
     view.warn("Stopped", run_view::interruption(record));
-    view.say("Type", candidates.first().map(|first| type_text(first, &verdict)));
+    let is_of_group = verdict.confounders.contains(&Confounder::ControlGroup);
+    let first = candidates.first().filter(|_| !is_of_group);
+    view.say("Type", first.map(|first| type_text(first, &verdict)));
     let rates = [
         each_way(&verdict.iops, |rate| format!("{} IOPS", iops_text(rate))),
         each_way(&verdict.bytes_per_second, |rate| FigureScale::Bandwidth.text(rate)),
@@ -313,6 +317,7 @@ fn confounder(OtherCause { id, text }: &OtherCause) -> KeyFigure {
         Confounder::RecoveryNotMeasured => "recovery not measured",
         Confounder::ForeignIo => "foreign I/O",
         Confounder::ByItself => "unsteady rate",
+        Confounder::ControlGroup => "control group",
     };
     KeyFigure::new(name, format!("{text}."))
 }

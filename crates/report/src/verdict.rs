@@ -31,8 +31,9 @@ pub(crate) fn push(verdict: &VolumeVerdict, record: &RunRecord, view: &mut View)
     // The rules look at one host and its device; of several the findings say which limit they share.
     let is_of_one_host = record.header.fleet.is_none();
     view.say("Limited by", limit(&verdict.rates, record).filter(|_| is_of_one_host));
-    if let Some((label, text)) = suitability(&verdict.suitability) {
-        view.say(label, text);
+    match (verdict.asked.as_slice(), suitability(&verdict.suitability)) {
+        ([], uses) => uses.into_iter().for_each(|(label, text)| view.say(label, text)),
+        (asked, _) => asked.iter().for_each(|(title, text)| view.say(*title, text.clone())),
     }
     push_problems(record, view);
     view.say(NEXT, verdict.next.clone());
@@ -162,8 +163,16 @@ fn limit(rates: &[RateVerdict], record: &RunRecord) -> Option<String> {
             None => block,
         }
     };
-    let own = [("an IOPS limit", iops), ("a bandwidth limit", bytes)];
-    let own = own.map(|(what, rate)| Some(format!("{what} ({})", at(rate.filter(is_volumes)?))));
+    let own = [
+        ("an IOPS limit", iops, FindingId::IopsCap, "group_limit_iops"),
+        ("a bandwidth limit", bytes, FindingId::BandwidthCap, "group_limit_bytes_per_second"),
+    ];
+    let own = own.map(|(what, rate, id, set)| {
+        let is_set = |found: &&Finding| found.evidence.get(set).is_some_and(|value| !value.is_null());
+        let of_group = record.findings.iter().filter(|found| found.id == id).any(|found| is_set(&found));
+        let owner = if of_group { " of the control group" } else { "" };
+        Some(format!("{what}{owner} ({})", at(rate.filter(is_volumes)?)))
+    });
     let above = [iops, bytes].map(|rate| rate.filter(is_above));
     Some(match (own, above) {
         ([None, None], [None, None]) => match iops.or(bytes) {
@@ -213,7 +222,7 @@ fn uses(all: &SuitabilityVerdict) -> String {
         ("during bursts only: ", &all.in_bursts),
         ("marginal: ", &all.marginal),
         ("not: ", &all.unsuitable),
-        ("not decided: ", &all.open),
+        ("undecided without --profile NAME: ", &all.open),
     ];
     let lists = lists.into_iter().filter(|(_, names)| !names.is_empty());
     let parts: Vec<String> = lists.map(|(head, names)| format!("{head}{}", named(names))).collect();

@@ -8,7 +8,10 @@ use fathom_record::{Activity, IdentifyActivity, RunRecord};
 use super::probe::{IdentifyProbe, IoDirection, Seen};
 use super::series::is_apart;
 use super::state::{Findings, ObservedUnit};
-use crate::identified::{BucketUnit, Identified, Spent};
+use crate::findings::caps::group_limits;
+use crate::identified::{BucketUnit, Confounder, Identified, OtherCause, Spent};
+use crate::plateau::AGREE;
+use crate::rows::RowKind;
 
 /// The range and the limits of an identification.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +64,30 @@ pub fn identified_of(run: &RunRecord) -> Option<Identified> {
     let spec = IdentifySpec::of(run)?;
     let target = &run.header.conditions.target;
     let seen: Vec<Seen> = run.tests.iter().filter_map(|test| Seen::of(test, target)).collect();
-    Some(identified(&spec, &seen))
+    let mut found = identified(&spec, &seen);
+    found.confounders.extend(control_group(run, &found));
+    Some(found)
+}
+
+/// That the control group sets the limits that were found, if it does.
+fn control_group(run: &RunRecord, found: &Identified) -> Option<OtherCause> {
+    let of_unit = [(&found.iops, "iops"), (&found.bytes_per_second, "bytes_per_second")];
+    let figures = of_unit.into_iter().flat_map(|(limits, unit)| {
+        let each = [(RowKind::Read, &limits.read), (RowKind::Write, &limits.write)];
+        each.into_iter().filter_map(move |(kind, figure)| Some((kind, unit, figure.as_ref()?.value()?)))
+    });
+    let is_set = |(kind, unit, value): &(RowKind, &str, f64)| {
+        let set = group_limits(run, *kind, unit);
+        set.iter().any(|limit| (value / *limit as f64 - 1.0).abs() <= AGREE)
+    };
+    figures.into_iter().any(|figure| is_set(&figure)).then(|| {
+        let group = run.header.host().cgroup.io_group.as_ref();
+        let name = group.map(|group| format!(" {group}")).unwrap_or_default();
+        let text = format!(
+            "the control group{name} sets the limits that were found: measure outside it to know the volume's"
+        );
+        OtherCause { id: Confounder::ControlGroup, text }
+    })
 }
 
 /// Where measurements are shorter, credit does not run dry unnoticed, and rests cost nothing: what matters is measured again.

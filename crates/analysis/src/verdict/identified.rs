@@ -57,7 +57,9 @@ pub struct BurstVerdict {
 impl IdentifiedVerdict {
     /// Of what was found, beside the types near to it, the nearest first.
     pub fn of(found: &Identified, candidates: &[Candidate]) -> IdentifiedVerdict {
-        let is_likely = |candidate: &&Candidate| candidate.distance <= LIKELY;
+        // The limits of a control group tell nothing of the volume behind it.
+        let is_volumes = found.confounders.iter().all(|cause| cause.id != Confounder::ControlGroup);
+        let is_likely = |candidate: &&Candidate| is_volumes && candidate.distance <= LIKELY;
         let mut likely = candidates.iter().filter(is_likely).map(|candidate| candidate.id.clone());
         let bursts = found.bursts.iter().map(|burst| BurstVerdict {
             unit: burst.unit,
@@ -140,6 +142,7 @@ fn unknown(found: &Identified) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identified::OtherCause;
     use crate::identified::{Burst, Figure};
 
     #[test]
@@ -173,6 +176,9 @@ mod tests {
         assert_eq!(held.write, Some(150.0 * 262_144.0));
         assert_eq!((verdict.volume_type.as_deref(), verdict.alternatives), (Some("a"), vec!["b".to_owned()]));
         assert_eq!((verdict.unknown, verdict.held_ns), (Vec::new(), None));
+        let cause = OtherCause { id: Confounder::ControlGroup, text: String::new() };
+        let of_group = Identified { confounders: vec![cause], ..found.clone() };
+        assert_eq!(IdentifiedVerdict::of(&of_group, &[near("a", 0.01)]).volume_type, None);
         let far = IdentifiedVerdict::of(&found, &[near("c", 0.5)]);
         assert_eq!((far.volume_type, far.nearest.as_deref()), (None, Some("c")));
     }

@@ -14,6 +14,7 @@ use crate::findings::REQUESTS_WAIT;
 use crate::findings::caps::LARGE_BYTES;
 use crate::plateau::AGREE;
 use crate::rows::{RecordRow, RowKind};
+use crate::say::count;
 use crate::steady::rate_duration::{DurationBasis, Lasting, RateDuration};
 use crate::sweep::Sweep;
 use crate::sweep::limits::DirectionLimits;
@@ -26,11 +27,17 @@ pub struct VolumeVerdict {
     pub rates: Vec<RateVerdict>,
     /// The uses, by what the volume does for them.
     pub suitability: SuitabilityVerdict,
+    /// The uses whose profiles were run, by their titles, and what was found of each.
+    #[serde(skip)]
+    pub asked: Vec<(&'static str, String)>,
     /// Findings that spoil figures, the gravest first.
     pub problems: Vec<FindingId>,
     /// What to do next.
     pub next: Option<String>,
 }
+
+/// A rate has room above the one that proves a use where it is this many times as high.
+const MORE: f64 = 1.05;
 
 /// What a rate counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -132,6 +139,7 @@ impl VolumeVerdict {
         problems.dedup();
         VolumeVerdict {
             suitability: SuitabilityVerdict::of(analysis.conclusions()),
+            asked: asked(analysis),
             next: next(analysis.record, &rates),
             problems,
             rates,
@@ -142,6 +150,27 @@ impl VolumeVerdict {
     pub fn is_sustained(&self) -> bool {
         !self.rates.is_empty() && self.rates.iter().all(|rate| rate.held().is_some())
     }
+}
+
+/// The uses whose profiles were run, by their titles, and what was found of each.
+fn asked(analysis: &Analysis<'_>) -> Vec<(&'static str, String)> {
+    let is_asked = |one: &&Conclusion| analysis.rows().iter().any(|row| row.test.id == one.id);
+    let of_use = |found: &Conclusion| (found.purpose, with_need(analysis, found));
+    analysis.conclusions().iter().filter(is_asked).map(of_use).collect()
+}
+
+/// `yes: 1,031 IOPS at p99 502 us (needs 1,000 IOPS at p99 <= 5.00 ms); reaches 1,658 IOPS`.
+fn with_need(analysis: &Analysis<'_>, found: &Conclusion) -> String {
+    let mut text = format!("{}: {}", found.verdict_text(), found.reason);
+    if !text.contains("(needs ") {
+        text += &format!(" (needs {})", found.full.text());
+    }
+    let rows = analysis.rows().iter();
+    let most = rows.filter(|row| row.test.id == found.id).map(|row| row.iops()).fold(0.0, f64::max);
+    if found.point.is_some_and(|point| most > MORE * point.iops) {
+        text += &format!("; reaches {} IOPS", count(most));
+    }
+    text
 }
 
 impl RateVerdict {

@@ -20,7 +20,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["bench", CUSTOM], "  Sustains "),
     (&["bench", "--only=rand-read", GP2], "  Sustains "),
     (&["bench", "--expect=rand-read.iops>=5000", GP2], "  Expected "),
-    (&["bench", "--profile=oltp,etcd", GP3], "  Suits "),
+    (&["bench", "--profile=oltp,etcd", GP3], "  OLTP "),
     (&["sweep", GP2], "  Sustains "),
     (&["sweep", "--rw=randread,randwrite", CUSTOM], "  Sustains "),
     (&["sweep", "--expect=p99<=5ms", CUSTOM], "  Answer "),

@@ -3,7 +3,9 @@
 use std::io;
 
 use fathom_analysis::criterion::{Metric, parse_percent};
-use fathom_assess::{BenchPlan, PlanCost, PlannedTest, UseProfile, engine_rows, percent_text, profiles};
+use fathom_assess::{
+    BenchPlan, PlanCost, PlannedTest, UseProfile, at_need, engine_rows, percent_text, profiles,
+};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
 use fathom_record::ExpectationRecord;
@@ -30,6 +32,11 @@ pub(in crate::commands) fn plan_text(
         output::paragraph(&text, out)?;
     }
     output::paragraph(&plan.traffic.text(plan.test_file()), out)?;
+    for (purpose, test) in at_need(plan) {
+        let time = precise(Nanos(test.runtime.unwrap_or_default().0 + test.ramp.0));
+        let text = format!("If {} decides nothing, {} follows ({time}).", purpose.name, test.id);
+        output::paragraph(&text, out)?;
+    }
     announce_expected(plan, out)?;
     output::notes(&plan.notes, out)?;
     if in_full {
