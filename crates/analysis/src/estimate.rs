@@ -65,16 +65,72 @@ pub(crate) fn serialize<S: Serializer>(
     members.end()
 }
 
-/// The probability of at most `count` among `trials`, each of which has the probability `share`. In logarithms, so that many
-/// trials do not underflow.
+/// The probability of at most `count` among `trials`, each of which has the probability `share`: the terms from the one nearest to
+/// the mean outwards, until they no longer count.
 pub(crate) fn binomial_at_most(count: u64, trials: u64, share: f64) -> f64 {
-    let (trials, odds) = (trials as f64, share.ln() - (1.0 - share).ln());
-    let mut term = trials * (1.0 - share).ln();
-    let mut sum = term;
-    for count in 0..count {
-        let count = count as f64;
-        term += ((trials - count) / (count + 1.0)).ln() + odds;
-        sum = sum.max(term) + (-(sum - term).abs()).exp().ln_1p();
+    if count >= trials || share <= 0.0 {
+        return 1.0;
     }
-    sum.exp().min(1.0)
+    if share >= 1.0 {
+        return 0.0;
+    }
+    let odds = share / (1.0 - share);
+    let (all, start) = (trials as f64, if count as f64 <= trials as f64 * share { count } else { count + 1 });
+    let first = (ln_factorial(trials) - ln_factorial(start) - ln_factorial(trials - start)
+        + start as f64 * share.ln()
+        + (all - start as f64) * (1.0 - share).ln())
+    .exp();
+    // Ratios of a term to the next one outwards.
+    let falling = |at: f64| at / ((all - at + 1.0) * odds);
+    let rising = |at: f64| (all - at) * odds / (at + 1.0);
+    let (mut term, mut sum, mut at) = (first, 0.0, start as f64);
+    while term > sum * f64::EPSILON && (0.0..=all).contains(&at) {
+        sum += term;
+        (term, at) =
+            if start == count { (term * falling(at), at - 1.0) } else { (term * rising(at), at + 1.0) };
+    }
+    if start == count { sum.min(1.0) } else { (1.0 - sum).max(0.0) }
+}
+
+/// The natural logarithm of a factorial: Stirling's series (Abramowitz and Stegun, 6.1.41), of small numbers the sum.
+fn ln_factorial(number: u64) -> f64 {
+    if number < 32 {
+        return (2..=number).map(|factor| (factor as f64).ln()).sum();
+    }
+    let number = number as f64;
+    let series = 1.0 / (12.0 * number) - 1.0 / (360.0 * number.powi(3)) + 1.0 / (1260.0 * number.powi(5));
+    number * number.ln() - number + 0.5 * (std::f64::consts::TAU * number).ln() + series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_of_many_have_the_sum_of_all_terms() {
+        let by_sum = |count: u64, trials: u64, share: f64| -> f64 {
+            let (all, odds) = (trials as f64, share / (1.0 - share));
+            let terms = (0..count).scan((1.0 - share).powf(all), |term, at| {
+                *term *= (all - at as f64) / (at as f64 + 1.0) * odds;
+                Some(*term)
+            });
+            ((1.0 - share).powf(all) + terms.sum::<f64>()).min(1.0)
+        };
+        for (trials, share) in [(1, 0.5), (7, 0.01), (40, 0.3), (500, 0.01), (3_000, 0.02), (700, 0.6)] {
+            for count in (0..trials).step_by(1 + trials as usize / 37) {
+                let (found, expected) =
+                    (binomial_at_most(count, trials, share), by_sum(count, trials, share));
+                assert!(
+                    (found - expected).abs() < 1e-11,
+                    "{count} of {trials} at {share}: {found} {expected}"
+                );
+            }
+        }
+        let certain = [binomial_at_most(3, 3, 0.5), binomial_at_most(0, 9, 0.0), binomial_at_most(8, 9, 1.0)];
+        assert_eq!(certain, [1.0, 1.0, 0.0]);
+        // By the normal distribution.
+        assert!((binomial_at_most(10_000, 1_000_000, 0.01) - 0.5).abs() < 0.005);
+        assert!((binomial_at_most(10_200, 1_000_000, 0.01) - 0.978).abs() < 0.001);
+        assert_eq!(binomial_at_most(5_000_000, 10_000_000, 0.01), 1.0);
+    }
 }

@@ -719,7 +719,10 @@ mod tests {
             |open: Vec<&'static str>| UseGroup { by: vec!["A"], open, purposes: vec!["OLTP", "etcd"] };
         assert_eq!(group(vec![]).text(), "only A for OLTP and etcd");
         assert_eq!(group(vec!["B"]).text(), "A for OLTP and etcd, undecided on B without --profile NAME");
-        assert_eq!(group(vec!["B", "C"]).text(), "A for OLTP and etcd, where B and C are inconclusive");
+        assert_eq!(
+            group(vec!["B", "C"]).text(),
+            "A for OLTP and etcd, undecided on B and C without --profile NAME"
+        );
         let verdict = |verdict, sustained| {
             Some(UseVerdict { verdict, sustained, text: String::new(), reason: String::new() })
         };

@@ -2,6 +2,7 @@
 //! a volume gives while it has burst credits, or room in a cache.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use fathom_record::stability::{Second, seconds};
 use fathom_record::{
@@ -40,10 +41,11 @@ pub(crate) fn segments(rates: &[f64]) -> Vec<Segment> {
         true => 9.0 * noise(&logs).powi(2) * (logs.len().max(2) as f64).ln(),
         false => f64::INFINITY,
     };
+    let sums = Sums::of(&logs);
     let bounds = level_bounds(logs.len(), |span| {
-        let (logs, whole) = (&logs[span.clone()], cost(&logs[span.clone()]));
-        let cuts = (LEAST..(logs.len() + 1).saturating_sub(LEAST))
-            .map(|cut| (span.start + cut, whole - cost(&logs[..cut]) - cost(&logs[cut..])));
+        let whole = sums.cost(span.clone());
+        let cuts = (span.start + LEAST..(span.end + 1).saturating_sub(LEAST))
+            .map(|cut| (cut, whole - sums.cost(span.start..cut) - sums.cost(cut..span.end)));
         cuts.max_by(|one, other| one.1.total_cmp(&other.1))
             .filter(|(_, gain)| *gain > penalty)
             .map(|(cut, _)| cut)
@@ -102,6 +104,28 @@ fn median(values: &[f64]) -> f64 {
 fn cost(logs: &[f64]) -> f64 {
     let mean = mean(logs);
     logs.iter().map(|log| (log - mean).powi(2)).sum()
+}
+
+/// Sums of a series and of its squares up to each place, as differences from its first value.
+struct Sums(Vec<(f64, f64)>);
+
+impl Sums {
+    fn of(values: &[f64]) -> Sums {
+        let origin = values.first().copied().unwrap_or(0.0);
+        let up_to = values.iter().scan((0.0, 0.0), |(sum, squares), value| {
+            let value = value - origin;
+            (*sum, *squares) = (*sum + value, *squares + value * value);
+            Some((*sum, *squares))
+        });
+        Sums(std::iter::once((0.0, 0.0)).chain(up_to).collect())
+    }
+
+    /// The sum of squared differences from the mean of a span.
+    fn cost(&self, span: Range<usize>) -> f64 {
+        let ((start, start_squares), (end, end_squares)) = (self.0[span.start], self.0[span.end]);
+        let (sum, squares) = (end - start, end_squares - start_squares);
+        (squares - sum * sum / span.len().max(1) as f64).max(0.0)
+    }
 }
 
 /// Levels that differ by too little are one.

@@ -30,11 +30,11 @@ fn a_burst_is_never_called_sustained() {
             Some(1895),
         ),
         (
-            "sim:aws-gp2-2016?size=50GiB",
+            "sim:custom?iops=15&burst_iops=300&bucket_ios=5400000&latency=500us",
             &["--until-steady", "--only", "randread"],
             "burst",
-            150.0,
-            Some(1895),
+            15.0,
+            Some(18_947),
         ),
         (
             "sim:aws-gp2-2016?size=334GiB",

@@ -9,6 +9,8 @@ use crate::{on_both, run, run_with_history, scratch, scratch_with};
 on_both!(runs_are_ordinary_runs_with_the_name_of_the_schedule);
 
 const VOLUME: &str = "sim:aws-gp2-2016?size=50GiB";
+/// With a tenth of its rates, and as long a burst.
+const SLOW: &str = "sim:custom?iops=15&burst_iops=300&bucket_ios=540000&latency=500us";
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -17,14 +19,14 @@ fn json(text: &str) -> Value {
 #[test]
 fn a_week_of_a_simulated_volume_is_one_document() {
     let dir = scratch();
-    let args = ["bench", "--every=1h", "--for=7d", "--only=rand-read,seq-read", "--json", VOLUME];
+    let args = ["bench", "--every=4h", "--for=7d", "--only=rand-read,seq-read", "--json", VOLUME];
     let found = json(&run(dir.path(), &args).quietly().stdout);
-    assert_eq!((&found["schema"], &found["slots"]), (&"fathom.schedule/2".into(), &168.into()));
+    assert_eq!((&found["schema"], &found["slots"]), (&"fathom.schedule/2".into(), &42.into()));
     assert_eq!((&found["slots_left"], &found["missed_slots"]), (&0.into(), &0.into()));
-    assert_eq!(found["schedule"]["name"], "sim-aws-gp2-2016-size-50GiB-1-h-168-h");
+    assert_eq!(found["schedule"]["name"], "sim-aws-gp2-2016-size-50GiB-4-h-168-h");
     let runs = found["runs"].as_array().unwrap();
     let due: Vec<u64> = runs.iter().map(|run| run["due_unix_ms"].as_u64().unwrap()).collect();
-    assert_eq!(due, (0..168).map(|slot| slot * 3_600_000).collect::<Vec<u64>>(), "no slot drifts");
+    assert_eq!(due, (0..42).map(|slot| slot * 14_400_000).collect::<Vec<u64>>(), "no slot drifts");
     for run in runs {
         let figures = run["figures"].as_array().unwrap();
         let names = figures.iter().map(|it| format!("{}.{}", it["test"], it["metric"]).replace('"', ""));
@@ -40,18 +42,18 @@ fn a_week_of_a_simulated_volume_is_one_document() {
 fn burst_credits_return_between_runs() {
     let dir = scratch();
     let rates = |every: &str| -> Vec<f64> {
-        let args = ["bench", every, "--for=2h", "--only=rand-read", "--runtime=5m", "--json", VOLUME];
+        let args = ["bench", every, "--for=2h", "--only=rand-read", "--runtime=5m", "--json", SLOW];
         let document = json(&run(dir.path(), &args).quietly().stdout);
         let runs = document["runs"].as_array().unwrap();
         runs.iter().map(|run| run["figures"][0]["value"].as_f64().unwrap()).collect()
     };
     let rested = rates("--every=1h");
-    assert!(rested.len() == 2 && rested.iter().all(|&iops| iops > 2990.0), "{rested:?}");
+    assert!(rested.len() == 2 && rested.iter().all(|&iops| iops > 299.0), "{rested:?}");
     // The credits of the seventh run do not suffice.
     let tired = rates("--every=10m");
-    let lasts = tired.iter().position(|&iops| iops < 2990.0);
+    let lasts = tired.iter().position(|&iops| iops < 299.0);
     assert!(tired.len() == 12 && lasts == Some(6), "{tired:?}");
-    assert!(tired[11] < 400.0, "{tired:?}");
+    assert!(tired[11] < 40.0, "{tired:?}");
 }
 
 fn runs_are_ordinary_runs_with_the_name_of_the_schedule(dir: &Path) {
@@ -79,10 +81,10 @@ fn runs_are_ordinary_runs_with_the_name_of_the_schedule(dir: &Path) {
 #[test]
 fn a_schedule_names_the_expectations_that_it_missed() {
     let dir = scratch();
-    let args = ["bench", "--every=10m", "--for=80m", "--only=rand-read", "--runtime=5m", VOLUME];
+    let args = ["bench", "--every=10m", "--for=80m", "--only=rand-read", "--runtime=5m", SLOW];
     // Credits are exhausted in the seventh run.
     let checked = |form: &[&str]| {
-        run(dir.path(), &[&args[..], &["--expect=rand-read.iops>=2000", "--size=1g"], form].concat())
+        run(dir.path(), &[&args[..], &["--expect=rand-read.iops>=200", "--size=1g"], form].concat())
     };
     let text = checked(&[]);
     assert_eq!(text.code, Some(3), "{text:?}");
@@ -92,13 +94,13 @@ fn a_schedule_names_the_expectations_that_it_missed() {
     assert!(!missed.is_empty() && missed.len() < 8, "{runs:#?}");
     for run in missed {
         let unmet = &run["unmet_expectations"][0];
-        assert_eq!((&unmet["test"], &unmet["value"]), (&"rand-read".into(), &2000.0.into()));
-        assert!(unmet["measured"].as_f64() < Some(2000.0), "{run:#}");
+        assert_eq!((&unmet["test"], &unmet["value"]), (&"rand-read".into(), &200.0.into()));
+        assert!(unmet["measured"].as_f64() < Some(200.0), "{run:#}");
         let slot = format!("\n{}/8  ", run["slot"].as_u64().unwrap() + 1);
         let line = text.stdout.split_once(&slot).unwrap().1.lines().next().unwrap();
         assert!(line.contains("rand-read IOPS missed, -"), "{line}");
     }
-    let met = run(dir.path(), &[&args[..], &["--expect=rand-read.iops>=100"]].concat());
+    let met = run(dir.path(), &[&args[..], &["--expect=rand-read.iops>=10"]].concat());
     assert!(met.code == Some(0) && !met.stdout.contains("missed"), "{met:?}");
 }
 
