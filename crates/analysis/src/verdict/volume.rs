@@ -15,6 +15,7 @@ use crate::findings::caps::LARGE_BYTES;
 use crate::plateau::AGREE;
 use crate::rows::{RecordRow, RowKind};
 use crate::say::count;
+use crate::steady::levels::before_fall;
 use crate::steady::rate_duration::{DurationBasis, Lasting, RateDuration};
 use crate::sweep::Sweep;
 use crate::sweep::limits::DirectionLimits;
@@ -232,14 +233,18 @@ fn of_rows(analysis: &Analysis<'_>, unit: RateUnit, kind: RowKind) -> Option<Rat
     };
     let best =
         analysis.tests().iter().filter(is_of).max_by(|one, other| rate(one).total_cmp(&rate(other)))?;
-    let half = best.summary.stability.map(|stability| stability.mean_ci95_fraction);
+    // The rate of a burst is that before its end, not the mean of both.
+    let before = (best.duration().label == Lasting::Burst).then(|| before_fall(&best.test)).flatten();
+    let shown = before.as_ref().map(RecordRow::of);
+    let shown = shown.as_ref().unwrap_or(best);
+    let half = shown.summary.stability.map(|stability| stability.mean_ci95_fraction);
     let scale = rate(best) / best.iops();
     let verdict = RateVerdict {
-        low: half.map(|half| rate(best) * (1.0 - half)),
-        high: half.map(|half| rate(best) * (1.0 + half)),
+        low: half.map(|half| rate(shown) * (1.0 - half)),
+        high: half.map(|half| rate(shown) * (1.0 + half)),
         block_size_bytes: best.block_bytes()?,
         queue_depth: best.mean_queue_depth(),
-        ..RateVerdict::new(unit, direction(kind), rate(best), best.duration(), scale)
+        ..RateVerdict::new(unit, direction(kind), rate(shown), best.duration(), scale)
     };
     Some(verdict.with_findings(analysis.record, &best.test.id))
 }

@@ -106,3 +106,12 @@ fn a_log_that_waits_for_syncs_is_not_merged() {
     let etcd = uses.iter().find(|entry| entry["id"] == "etcd").unwrap();
     assert_eq!(etcd["sustained_iops"].as_f64(), Some(150.0), "{etcd:#}");
 }
+
+#[test]
+fn the_rate_of_a_burst_that_ended_is_that_before_its_end() {
+    let volume = "sim:custom?iops=15&burst_iops=300&bucket_ios=540000&latency=500us";
+    let document = bench(volume, &["--runtime", "40m", "--only", "randread"]);
+    let rate = &document["verdict"]["rates"][0];
+    assert!((rate["measured"].as_f64().unwrap() - 300.0).abs() < 3.0, "{rate}");
+    assert_eq!((rate["sustained"].as_f64(), rate["lasting"].as_str()), (Some(15.0), Some("burst")), "{rate}");
+}
