@@ -22,6 +22,12 @@ impl CatalogEntry {
         text.extend(sheet.limits.iter().filter_map(burst));
         text.push(unit(wire, sheet));
         text.extend(sharing(wire).filter(|_| wire.measured.is_none()).map(str::to_owned));
+        text.extend(wire.limits_scope.map(|scope| format!("The limits are {} (shared_by=4).", scope.text())));
+        text.extend(wire.limits_window_ms.map(|window| {
+            format!(
+                "The limits are dealt out every {window} ms: what exceeds a window waits for the next one."
+            )
+        }));
         text.push(latency_text(sheet));
         text.extend(first_touch(wire));
         text.extend(self.initialization_text(sheet.size_bytes));

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::entry::Confidence;
 use crate::limits::credit;
-use crate::resolve::{stage, with_slack};
+use crate::resolve::{part_of, stage, with_slack};
 
 /// The name of the stage with the limits of an instance.
 pub const INSTANCE_STAGE: &str = "instance";
@@ -224,7 +224,8 @@ impl Instances {
         Ok(instance.stage(self.list_of(instance))?.0)
     }
 
-    /// Puts the limits of the instance `id` in front of those of a volume of the type `volume`. Returns what they assume.
+    /// Puts one of `parts` equal parts of the limits of the instance `id` in front of those of a volume of the type `volume`. Returns
+    /// what they assume.
     ///
     /// # Errors
     /// As [`Instances::limits_on`].
@@ -232,11 +233,19 @@ impl Instances {
         &self,
         id: &str,
         volume: &str,
+        parts: u64,
         model: &mut VolumeModel,
     ) -> Result<Vec<String>, String> {
         let instance = self.limits_on(id, volume)?;
-        let (stage, assumptions) = instance.stage(self.list_of(instance))?;
-        model.shared.insert(0, stage);
+        let (stage, mut assumptions) = instance.stage(self.list_of(instance))?;
+        model.shared.insert(0, part_of(&stage, parts)?);
+        assumptions.insert(
+            0,
+            match parts {
+                1 => format!("it is the only volume of the instance {id}"),
+                _ => format!("{parts} volumes have equal parts of the limits of the instance {id}"),
+            },
+        );
         Ok(assumptions)
     }
 
@@ -291,7 +300,6 @@ impl Instance {
         };
         let limits = [limit(self.iops)?, limit(self.bytes_per_second)?];
         let stage = with_slack(stage(INSTANCE_STAGE, Accounting::default(), limits[0], limits[1]));
-        assumptions.push(format!("it is the only volume of the instance {}", self.id));
         match list.burst {
             InstanceBurst::Credits if self.has_burst() => assumptions.push(format!(
                 "the burst credits of {} are full at the beginning, last 30 min at the maximum and refill at the unused \
@@ -368,7 +376,7 @@ mod tests {
         let (stage, assumptions) = instance.stage(shipped.list_of(instance)).unwrap();
         let Some(Limit::Credit { capacity, initial, .. }) = stage.ios else { panic!("{stage:?}") };
         assert_eq!((capacity, initial), ((18_750 - 3_600) * 1_800, capacity));
-        assert_eq!(assumptions.len(), 2);
+        assert_eq!(assumptions.len(), 1);
         let steady = shipped.limits_on("m5.24xlarge", "aws-gp3").unwrap();
         let (stage, _) = steady.stage(shipped.list_of(steady)).unwrap();
         assert!(matches!(stage.bytes, Some(Limit::Rate(_))));

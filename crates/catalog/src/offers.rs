@@ -335,8 +335,9 @@ impl CatalogEntry {
         }
         let reported = |text: &&String| !text.starts_with(ASSUMED_LATENCY) || !need.latency.is_empty();
         notes.extend(resolved.assumptions.iter().filter(reported).cloned());
-        let scope = self.facts().find(|(name, _)| *name == "limits_scope");
-        notes.extend(scope.map(|(_, text)| format!("limits {text}")));
+        let scope = self.facts().find(|(name, _)| *name == "limits_scope").map(|(_, text)| text);
+        let scope = self.wire.limits_scope.map(|scope| scope.text().to_owned()).or(scope);
+        notes.extend(scope.map(|text| format!("limits {text}")));
         notes
     }
 

@@ -14,7 +14,7 @@ use crate::host_cache::HostCaching;
 use crate::instances::Instances;
 use crate::levels::{self, Wanted};
 use crate::limits;
-use crate::wire::{IopsModel, SharedBudget, Tier};
+use crate::wire::{IopsModel, LimitsScope, SharedBudget, Tier};
 
 /// The parameters of a volume of a type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -34,6 +34,9 @@ pub struct Parameters {
     /// The rate, bytes per second, at which the provider initializes a volume made from a snapshot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initialization: Option<u64>,
+    /// Volumes, or instances, that have equal parts of shared limits; `None` = it has them alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_by: Option<u64>,
     /// The host cache; `None` = that of the type, as far as it has one.
     pub cache: Option<HostCaching>,
     /// The instance that it is attached to, whose limits are in front of its own; `None` = one that limits nothing.
@@ -98,6 +101,19 @@ pub(crate) fn with_slack(stage: LimitStage) -> LimitStage {
     LimitStage { slack_ns: SLACK_NS, ..stage }
 }
 
+/// Leaves one of `parts` equal parts of the limits.
+fn divide(model: &mut VolumeModel, parts: u64) -> Result<(), String> {
+    for stage in model.shared.iter_mut().chain(&mut model.reads).chain(&mut model.writes) {
+        *stage = part_of(stage, parts)?;
+    }
+    Ok(())
+}
+
+/// One of `parts` equal parts of the limits of a stage.
+pub(crate) fn part_of(stage: &LimitStage, parts: u64) -> Result<LimitStage, String> {
+    stage.part(parts).ok_or_else(|| format!("shared_by={parts} leaves nothing of its limits"))
+}
+
 /// True if a stage limits anything; others are omitted.
 pub(crate) fn is_limited(stage: &LimitStage) -> bool {
     stage.ios.is_some() || stage.bytes.is_some()
@@ -108,12 +124,16 @@ impl CatalogEntry {
     pub fn resolve(&self, parameters: &Parameters) -> Result<Resolved, ModelRefusal> {
         let refuse = |reason| ModelRefusal { id: self.id().to_owned(), reason };
         let mut resolved = self.resolved(parameters).map_err(refuse)?;
+        let parts = parameters.shared_by.unwrap_or(1);
+        if parts > 1 && self.wire.limits_scope.is_none() && parameters.instance.is_none() {
+            return Err(refuse("its limits are its own: omit shared_by, or add instance".to_owned()));
+        }
         let Some(instance) = &parameters.instance else { return Ok(resolved) };
         if !self.is_persistent() {
             return Err(refuse("it is a part of its instance: omit instance".to_owned()));
         }
         let mut assumptions =
-            Instances::shipped().attach(instance, self.id(), &mut resolved.model).map_err(refuse)?;
+            Instances::shipped().attach(instance, self.id(), parts, &mut resolved.model).map_err(refuse)?;
         resolved.assumptions.append(&mut assumptions);
         Ok(resolved)
     }
@@ -145,8 +165,17 @@ impl CatalogEntry {
             return Ok(Resolved { model, tier: None, assumptions });
         }
         let tier = self.tier(size_bytes, parameters.tier.as_deref())?;
-        let wanted =
-            Wanted { size_bytes, tier, iops: parameters.iops, bytes_per_second: parameters.bytes_per_second };
+        let parts = parameters.shared_by.filter(|_| wire.limits_scope.is_some()).unwrap_or(1);
+        let rated_bytes = match wire.limits_scope {
+            Some(LimitsScope::InstanceAndType) => size_bytes.saturating_mul(parts),
+            Some(LimitsScope::AllInstances) | None => size_bytes,
+        };
+        let wanted = Wanted {
+            size_bytes: rated_bytes,
+            tier,
+            iops: parameters.iops,
+            bytes_per_second: parameters.bytes_per_second,
+        };
         let (mut ios, mut bytes) = levels::of(wire, wanted)?;
         if let Some(unit) = wire.allocation_unit_gib
             && levels::rated_bytes(wire, size_bytes) != size_bytes
@@ -186,7 +215,7 @@ impl CatalogEntry {
             Ok(Some(stage).filter(is_limited).into_iter().collect())
         };
         let (read_latency, write_latency) = self.latencies(&mut assumptions);
-        let model = VolumeModel {
+        let mut model = VolumeModel {
             shared: Some(stage(shared.ios, shared.bytes, shared.billing))
                 .filter(is_limited)
                 .into_iter()
@@ -199,6 +228,20 @@ impl CatalogEntry {
             cache: self.cache(parameters.cache.as_ref(), None, &mut assumptions)?,
             ..VolumeModel::unlimited(size_bytes)
         };
+        if let Some(window) = wire.limits_window_ms {
+            model.set_slack(amount::milliseconds(window));
+            assumptions.push(format!(
+                "its limits are dealt out every {window} ms: assumed that requests may be ahead of them by that time"
+            ));
+        }
+        if parts > 1 {
+            divide(&mut model, parts)?;
+            let sharers = match wire.limits_scope {
+                Some(LimitsScope::InstanceAndType) => "volumes of the type, on one instance,",
+                Some(LimitsScope::AllInstances) | None => "instances",
+            };
+            assumptions.push(format!("{parts} {sharers} have equal parts of its limits"));
+        }
         model.validate().map_err(|error| error.to_string())?;
         Ok(Resolved { model, tier: tier.map(|tier| tier.name.clone()), assumptions })
     }

@@ -123,6 +123,7 @@ impl SimulatedTarget {
             on_demand: parts.switch("on_demand")?.unwrap_or(false),
             first_touch: parts.switch("first_touch")?.unwrap_or(false),
             initialization: parts.bytes("initialization")?,
+            shared_by: parts.number("shared_by")?,
             cache: host_cache::read(parts)?,
             instance: parts.text("instance").map(str::to_owned),
         };
@@ -159,7 +160,8 @@ impl SimulatedTarget {
             return Err("instance= has limits: omit instance_iops= and instance_bandwidth=".to_owned());
         }
         if let (Some(id), None) = (named, known) {
-            let mut assumptions = Instances::shipped().attach(id, &self.id, &mut self.model)?;
+            let count = parts.number("shared_by")?.unwrap_or(1);
+            let mut assumptions = Instances::shipped().attach(id, &self.id, count, &mut self.model)?;
             self.assumptions.append(&mut assumptions);
         }
         let instance = with_slack(stage(INSTANCE_STAGE, Accounting::default(), plain(ios)?, plain(bytes)?));
@@ -221,6 +223,7 @@ impl Parameters {
             self.first_touch.then(|| "first_touch=1".to_owned()),
             self.initialization.map(|bytes| format!("initialization={}", amount(bytes))),
             self.instance.as_ref().map(|instance| format!("instance={instance}")),
+            self.shared_by.map(|count| format!("shared_by={count}")),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         let separator = if parts.is_empty() { "" } else { "?" };

@@ -68,6 +68,26 @@ pub(crate) enum Unknown {
     Unknown,
 }
 
+/// Who shares the limits of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LimitsScope {
+    /// All disks of the type that one instance has; their sizes count together.
+    InstanceAndType,
+    /// All instances that the volume is attached to.
+    AllInstances,
+}
+
+impl LimitsScope {
+    /// Behind `limits`.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            LimitsScope::InstanceAndType => "per instance, shared by all disks of the type",
+            LimitsScope::AllInstances => "per volume, over all instances that it is attached to",
+        }
+    }
+}
+
 /// What a provider calls a megabyte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) enum ThroughputUnit {
@@ -169,6 +189,8 @@ pub(crate) struct Wire {
     pub(crate) allocation_unit_gib: Option<f64>,
     pub(crate) limits_shared_read_write: SharedBudget,
     pub(crate) throughput_shared_read_write: Option<bool>,
+    pub(crate) limits_scope: Option<LimitsScope>,
+    pub(crate) limits_window_ms: Option<f64>,
 
     pub(crate) iops_model: IopsModel,
     pub(crate) iops_intercept: Option<f64>,

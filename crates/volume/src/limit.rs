@@ -2,6 +2,7 @@
 
 use crate::bucket::TokenBucket;
 use crate::rate::TokenRate;
+use crate::stage::LimitStage;
 use crate::window::{Window, WindowPhase};
 
 /// A limit on I/Os or bytes; the field that contains it says which.
@@ -42,6 +43,24 @@ pub enum Limit {
 }
 
 impl Limit {
+    /// One of `count` equal parts of it; `None` where that is less than a rate can be.
+    fn part(self, count: u64) -> Option<Limit> {
+        let of = |rate: TokenRate| TokenRate::ratio(rate.tokens(), rate.per_ns().checked_mul(count)?);
+        Some(match self {
+            Limit::Rate(rate) => Limit::Rate(of(rate)?),
+            Limit::Credit { base, burst, capacity, initial } => Limit::Credit {
+                base: of(base)?,
+                burst: burst.map(of).map_or(Some(None), |burst| Some(Some(burst?)))?,
+                capacity: (capacity / count).max(1),
+                initial: initial / count,
+            },
+            Limit::Window { base, burst, burst_ns, rest_ns } => {
+                Limit::Window { base: of(base)?, burst: of(burst)?, burst_ns, rest_ns }
+            }
+            Limit::OnDemand { base, burst } => Limit::OnDemand { base: of(base)?, burst: of(burst)? },
+        })
+    }
+
     /// The rate that is always available without extra cost.
     pub fn baseline(&self) -> TokenRate {
         match *self {
@@ -106,6 +125,14 @@ impl Limit {
             }),
             Limit::OnDemand { base, burst } => slower(base, burst),
         }
+    }
+}
+
+impl LimitStage {
+    /// One of `count` equal parts of its limits; `None` where that is less than a rate can be.
+    pub fn part(&self, count: u64) -> Option<LimitStage> {
+        let of = |limit: Option<Limit>| limit.map_or(Some(None), |limit| Some(Some(limit.part(count)?)));
+        Some(LimitStage { ios: of(self.ios)?, bytes: of(self.bytes)?, ..self.clone() })
     }
 }
 
@@ -286,6 +313,19 @@ mod tests {
             assert_eq!(limit.time_to_empty_ns(capacity), Some(1800 * SECOND));
             assert_eq!(limit.time_to_refill_ns().unwrap() / SECOND, refill);
         }
+    }
+
+    #[test]
+    fn parts_of_a_limit_last_as_long() {
+        let stage =
+            LimitStage { ios: Some(gp2(150)), bytes: Some(Limit::Rate(rate(100))), ..LimitStage::default() };
+        let part = stage.part(3).unwrap();
+        let ios = part.ios.unwrap();
+        assert_eq!((ios.baseline(), ios.peak()), (rate(50), Some(rate(1000))));
+        assert_eq!(ios.time_to_empty_ns(1_800_000), gp2(150).time_to_empty_ns(5_400_000));
+        assert_eq!(part.bytes, TokenRate::ratio(100, 3 * SECOND).map(Limit::Rate));
+        let slowest = LimitStage { ios: Some(Limit::Rate(rate(1))), ..LimitStage::default() };
+        assert_eq!(slowest.part(u64::MAX), None);
     }
 
     #[test]

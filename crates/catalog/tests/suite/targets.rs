@@ -255,6 +255,30 @@ fn an_instance_is_in_front_of_the_volume() {
     }
 }
 
+#[test]
+fn shared_limits_are_had_in_equal_parts() {
+    let ios = |text: &str, at: usize| parse(text).unwrap().model.shared[at].ios.unwrap().baseline();
+    // 3,000 IOPS for all disks and 6 for each GiB of all of them.
+    assert_eq!(ios("sim:gcp-pd-balanced?size=500GiB", 0), rate(6_000));
+    assert_eq!(ios("sim:gcp-pd-balanced?size=500GiB&shared_by=4", 0), rate(3_750));
+    let read = |text: &str| ios(text, 0).tokens() as f64 / ios(text, 0).per_ns() as f64;
+    let whole = "sim:gcp-hyperdisk-ml?size=1TiB&bandwidth=2000MiB";
+    assert!((read(whole) / read(&format!("{whole}&shared_by=8")) - 8.0).abs() < 1e-9);
+    let instance = "sim:aws-gp3?size=100GiB&instance=m5.large";
+    assert_eq!(ios(&format!("{instance}&shared_by=3"), 0), rate(1_200));
+    assert_eq!(ios(&format!("{instance}&shared_by=3"), 1), ios(instance, 1), "its own are not shared");
+    assert_eq!(
+        parse("sim:aws-gp3?shared_by=2").unwrap_err(),
+        "its limits are its own: omit shared_by, or add instance"
+    );
+}
+
+#[test]
+fn limits_that_are_dealt_out_in_windows_let_requests_be_ahead() {
+    let target = parse("sim:yandex-network-ssd?size=128GiB").unwrap();
+    assert!(target.model.shared.iter().chain(&target.model.reads).all(|stage| stage.slack_ns == 100_000_000));
+}
+
 proptest! {
     #[test]
     fn any_text_is_refused_or_gives_a_volume(
