@@ -26,6 +26,8 @@ pub struct Advice {
     pub growth: f64,
     /// The present volume under the load as it is.
     pub current: Option<AdvisedCandidate>,
+    /// What the best of those that meet the objective is.
+    pub order: AdviceOrder,
     /// The candidates, the best first.
     pub candidates: Vec<AdvisedCandidate>,
     /// Types without a volume that could be predicted.
@@ -36,6 +38,30 @@ pub struct Advice {
     pub provider: String,
     /// What to know, one sentence each without its full stop.
     pub notes: Vec<String>,
+}
+
+/// The order of volumes that meet the objective.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AdviceOrder {
+    /// The lowest price of a month first.
+    #[default]
+    Price,
+    /// The lowest 99th percentile of the latency first; those whose latency is assumed last.
+    Latency,
+    /// The one that meets the objective at the highest growth of the load first.
+    Headroom,
+}
+
+impl AdviceOrder {
+    /// What the first one is: `the cheapest that meets the objective`.
+    pub const fn text(self) -> &'static str {
+        match self {
+            AdviceOrder::Price => "the cheapest that meets the objective",
+            AdviceOrder::Latency => "the lowest p99 of those that meet the objective",
+            AdviceOrder::Headroom => "the most headroom of those that meet the objective",
+        }
+    }
 }
 
 /// The load.
@@ -150,15 +176,18 @@ impl Advice {
         self.candidates.first().filter(|candidate| candidate.verdict.verdict.is_met())
     }
 
-    /// Orders the candidates: those that meet the objective, then those that may, each by the price in `currency`; unknown
-    /// prices last.
+    /// Orders the candidates: those that meet the objective, then those that may, each by what was asked for, then by the price in
+    /// `currency`; unknown figures last.
     pub fn rank(&mut self, currency: &str) {
+        let order = self.order;
         self.candidates.sort_by(|one, other| {
             let key = |candidate: &AdvisedCandidate| candidate.rank(currency);
-            let (one_key, other_key) = (key(one), key(other));
-            (one_key.0, one_key.1)
-                .cmp(&(other_key.0, other_key.1))
-                .then(one_key.2.total_cmp(&other_key.2))
+            let ((verdict, known, price), (other_verdict, other_known, other_price)) = (key(one), key(other));
+            verdict
+                .cmp(&other_verdict)
+                .then(one.figure(order).total_cmp(&other.figure(order)))
+                .then(known.cmp(&other_known))
+                .then(price.total_cmp(&other_price))
                 .then_with(|| other.is_current.cmp(&one.is_current))
                 .then_with(|| one.target.cmp(&other.target))
         });
@@ -166,6 +195,27 @@ impl Advice {
 }
 
 impl AdvisedCandidate {
+    /// What it is ordered by before its price, the lowest first.
+    fn figure(&self, order: AdviceOrder) -> f64 {
+        let p99 = |one: &Prediction| one.summary.total.as_ref().and_then(|total| total.lat_ns.p99);
+        match order {
+            AdviceOrder::Price => 0.0,
+            AdviceOrder::Latency if self.is_latency_assumed() => f64::INFINITY,
+            AdviceOrder::Latency => self
+                .predicted
+                .all
+                .iter()
+                .map(|one| p99(one).map_or(f64::INFINITY, |ns| ns as f64))
+                .fold(0.0, f64::max),
+            AdviceOrder::Headroom => self.breaks.as_ref().map_or(f64::INFINITY, |breaks| -breaks.met_at),
+        }
+    }
+
+    /// Nobody says how long an I/O takes on it.
+    fn is_latency_assumed(&self) -> bool {
+        self.notes.iter().any(|note| note.starts_with("its latency is not published"))
+    }
+
     fn rank(&self, currency: &str) -> (u8, u8, f64) {
         let verdict = match () {
             () if self.verdict.verdict.is_met() => 0,
@@ -455,6 +505,7 @@ mod tests {
             objective: Vec::new(),
             growth: 1.0,
             current: None,
+            order: AdviceOrder::Price,
             candidates: vec![
                 candidate("missed", Missed, Some(("USD", 1.0, true))),
                 candidate("free", Met, None),
@@ -473,6 +524,14 @@ mod tests {
         let ids: Vec<&str> = advice.candidates.iter().map(|candidate| candidate.id.as_str()).collect();
         assert_eq!(ids, ["cheap", "dear", "euro", "partly", "free", "open", "missed"]);
         assert_eq!(advice.answer().map(|candidate| candidate.id.as_str()), Some("cheap"));
+        advice.order = AdviceOrder::Headroom;
+        for (id, met_at) in [("dear", 3.0), ("partly", 2.0), ("missed", 9.0)] {
+            let found = advice.candidates.iter_mut().find(|candidate| candidate.id == id).unwrap();
+            found.breaks = Some(GrowthBreak { growth: None, met_at, why: String::new() });
+        }
+        advice.rank("USD");
+        let ids: Vec<&str> = advice.candidates.iter().map(|candidate| candidate.id.as_str()).collect();
+        assert_eq!(ids, ["dear", "partly", "cheap", "euro", "free", "open", "missed"]);
         advice.candidates.drain(..5);
         assert!(advice.answer().is_none());
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use evidence::Evidence;
 use fathom_analysis::advise::{
-    Advice, AdviseObjective, AdviseVerdict, AdvisedCandidate, AdvisedParameters, GrowthBreak,
+    Advice, AdviceOrder, AdviseObjective, AdviseVerdict, AdvisedCandidate, AdvisedParameters, GrowthBreak,
     ObjectiveSource, UnsuitableCandidate,
 };
 use fathom_analysis::criterion::{Criterion, CriterionVerdict};
@@ -54,6 +54,8 @@ pub struct AdviseSettings {
     pub growth: f64,
     /// Types that are no longer sold, too.
     pub historical: bool,
+    /// What the best of those that meet the objective is.
+    pub order: AdviceOrder,
     /// Code of the currency that comes first.
     pub currency: String,
     /// Prices of candidates by their names, in place of the catalogue's.
@@ -107,6 +109,8 @@ const MAX_GROWTH: f64 = 64.0;
 const GROWTH_PRECISION: f64 = 1.03;
 /// Candidates whose growth is searched.
 const GROWN_CANDIDATES: usize = 4;
+/// The same where they are ordered by it: the cheapest ones.
+const MOST_GROWN: usize = 24;
 /// Requests that may be replayed for one candidate.
 const MAX_GROWN_REQUESTS: usize = 40_000_000;
 /// Predictions of a search, about.
@@ -132,6 +136,7 @@ pub fn advise(settings: &AdviseSettings) -> Result<Advice, AssessError> {
         objective: objective.texts(),
         growth: settings.growth,
         current: None,
+        order: settings.order,
         candidates: Vec::new(),
         unsuitable: Vec::new(),
         left_out: 0,
@@ -464,8 +469,13 @@ impl Asker<'_> {
             );
             return Ok(());
         }
-        for candidate in advice.candidates.iter_mut().take(GROWN_CANDIDATES) {
+        let by_headroom = self.settings.order == AdviceOrder::Headroom;
+        let count = if by_headroom { MOST_GROWN } else { GROWN_CANDIDATES };
+        for candidate in advice.candidates.iter_mut().take(count) {
             candidate.breaks = self.break_of(candidate, self.settings.growth)?;
+        }
+        if by_headroom {
+            advice.rank(&self.settings.currency);
         }
         if let Some(current) = &mut advice.current {
             current.breaks = self.break_of(current, 1.0)?;

@@ -25,7 +25,7 @@ impl CatalogEntry {
         text.extend(wire.limits_scope.map(|scope| format!("The limits are {} (shared_by=4).", scope.text())));
         text.extend(wire.limits_window_ms.map(|window| {
             format!(
-                "The limits are dealt out every {window} ms: what exceeds a window waits for the next one."
+                "The limits are dealt out every {window} ms: requests beyond a window wait for the next one."
             )
         }));
         text.push(latency_text(sheet));

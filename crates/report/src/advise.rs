@@ -154,8 +154,7 @@ fn push_answer(advice: &Advice, view: &mut View) {
         view.warn("Answer", no_answer(advice));
         return;
     };
-    let kind =
-        if best.is_current { "keep the present volume" } else { "the cheapest that meets the objective" };
+    let kind = if best.is_current { "keep the present volume" } else { advice.order.text() };
     view.say("Answer", format!("{} ({}): {kind}{}", best.target, price_text(best), saving(advice, best)));
     let others =
         advice.candidates[1..].iter().filter(|other| other.verdict.verdict.is_met()).take(RUNNERS_UP);

@@ -110,16 +110,26 @@ const SMALL_BYTES: f64 = 16.0 * 1024.0;
 /// A test with a rate that can be held, or that was reached.
 struct Reached<'a> {
     run: &'a RunTest,
-    iops: f64,
-    bytes_per_second: f64,
+    iops: Option<f64>,
+    bytes_per_second: Option<f64>,
 }
 
 impl<'a> Reached<'a> {
-    fn of(run: &'a RunTest, iops: Option<f64>) -> Option<Reached<'a>> {
+    /// What can be held of it.
+    fn held(run: &'a RunTest) -> Option<Reached<'a>> {
         let total = run.summary.total.as_ref().filter(|_| !run.is_paced)?;
-        let iops = iops?;
-        let bytes_per_second = iops * total.bytes as f64 / total.ios.max(1) as f64;
-        Some(Reached { run, iops, bytes_per_second })
+        let iops = run.sustained_iops()?;
+        let bytes = iops * total.bytes as f64 / total.ios.max(1) as f64;
+        Some(Reached { run, iops: Some(iops), bytes_per_second: Some(bytes).filter(|bytes| *bytes > 0.0) })
+    }
+
+    /// What was measured, of which it is not known whether it can be held.
+    fn open(run: &'a RunTest) -> Option<Reached<'a>> {
+        let is_open = run.duration.label == Lasting::Inconclusive && !run.is_paced;
+        let total = run.summary.total.as_ref().filter(|_| is_open)?;
+        let known = |rate: f64| (rate > 0.0).then_some(rate);
+        let (iops, bytes_per_second) = (known(total.iops), known(total.bytes_per_second));
+        (iops.is_some() || bytes_per_second.is_some()).then_some(Reached { run, iops, bytes_per_second })
     }
 
     fn is_random(&self) -> bool {
@@ -128,32 +138,33 @@ impl<'a> Reached<'a> {
 
     /// The test with the most IOPS. Sequential I/Os may be counted together, so the rate of random ones is the volume's.
     fn most_iops<'r>(all: &'r [Reached<'a>]) -> Option<&'r Reached<'a>> {
-        let has_random = all.iter().any(Reached::is_random);
-        let of_volume = all.iter().filter(|one| !has_random || one.is_random());
-        of_volume.max_by(|one, other| one.iops.total_cmp(&other.iops))
+        let known = || all.iter().filter(|one| one.iops.is_some());
+        let has_random = known().any(Reached::is_random);
+        let of_volume = known().filter(|one| !has_random || one.is_random());
+        of_volume.max_by(|one, other| one.iops.unwrap_or(0.0).total_cmp(&other.iops.unwrap_or(0.0)))
     }
 
     fn most_bytes<'r>(all: &'r [Reached<'a>]) -> Option<&'r Reached<'a>> {
-        all.iter().max_by(|one, other| one.bytes_per_second.total_cmp(&other.bytes_per_second))
+        let known = all.iter().filter(|one| one.bytes_per_second.is_some());
+        known.max_by(|one, other| {
+            one.bytes_per_second.unwrap_or(0.0).total_cmp(&other.bytes_per_second.unwrap_or(0.0))
+        })
     }
 
     /// True of I/Os that are large enough to show a bandwidth limit.
     fn is_large(&self) -> bool {
-        self.bytes_per_second >= SMALL_BYTES * self.iops
+        self.bytes_per_second >= self.iops.map(|iops| SMALL_BYTES * iops)
     }
 }
 
 fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSummary {
     let usable: Vec<(&ComparedRow, &RunTest)> =
         rows.iter().flat_map(|row| row.usable(at).map(move |run| (row, run))).collect();
-    let held: Vec<Reached<'_>> =
-        usable.iter().filter_map(|(_, run)| Reached::of(run, run.sustained_iops())).collect();
-    let open = usable.iter().filter(|(_, run)| run.duration.label == Lasting::Inconclusive);
-    let reached = open.filter_map(|(_, run)| Reached::of(run, Some(run.summary.total.as_ref()?.iops)));
-    // What is sustained is no less than what is known of it.
-    let reached: Vec<Reached<'_>> = reached.filter(|_| held.is_empty()).collect();
+    let held: Vec<Reached<'_>> = usable.iter().filter_map(|(_, run)| Reached::held(run)).collect();
+    let open = usable.iter().filter_map(|(_, run)| Reached::open(run));
+    let reached: Vec<Reached<'_>> = open.filter(|_| held.is_empty()).collect();
     let most_iops = Reached::most_iops(&held);
-    let sustained_iops = most_iops.map(|held| held.iops);
+    let sustained_iops = most_iops.and_then(|held| held.iops);
     let most_bytes = Reached::most_bytes(&held);
     let most_reached = Reached::most_iops(&reached);
     let most_reached_bytes = Reached::most_bytes(&reached);
@@ -166,7 +177,7 @@ fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSum
         let whole = price.as_ref().filter(|price| price.excluded.is_empty())?;
         Some(whole.per_month / (amount.filter(|amount| *amount > 0.0)? / unit))
     };
-    let reached_iops = most_reached.map(|reached| reached.iops);
+    let reached_iops = most_reached.and_then(|reached| reached.iops);
     let price_per_1000_iops = per(sustained_iops.or(reached_iops), 1000.0);
     // After a burst the rate is that of a rule, which has no interval.
     let is_measured = |held: &&Reached<'_>| held.run.duration.label != Lasting::Burst;
@@ -182,15 +193,15 @@ fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSum
         longest_test_ns: usable.iter().map(|(_, run)| run.summary.measured_ns).max().unwrap_or(0),
         persistent: source.volume.persistent,
         sustained_iops,
-        sustained_bytes_per_second: most_bytes.map(|one| one.bytes_per_second),
+        sustained_bytes_per_second: most_bytes.and_then(|one| one.bytes_per_second),
         reached_iops,
-        reached_bytes_per_second: most_reached_bytes.map(|one| one.bytes_per_second),
+        reached_bytes_per_second: most_reached_bytes.and_then(|one| one.bytes_per_second),
         is_priced_by_reached: held.is_empty() && !reached.is_empty(),
         limited_by,
         burst: bursts.max_by(|one, other| one.iops.total_cmp(&other.iops)),
         price_per_1000_iops,
         price_per_1000_iops_interval: interval.map(|(per, half)| [per / (1.0 + half), per / (1.0 - half)]),
-        price_per_100_mib: per(large.map(|one| one.bytes_per_second), 100.0 * 1024.0 * 1024.0),
+        price_per_100_mib: per(large.and_then(|one| one.bytes_per_second), 100.0 * 1024.0 * 1024.0),
         price,
     }
 }

@@ -19,6 +19,7 @@ fn settings(candidates: &[&str]) -> AdviseSettings {
         size: None,
         expectations: Vec::new(),
         growth: 1.0,
+        order: AdviceOrder::Price,
         historical: false,
         currency: "USD".to_owned(),
         prices: Vec::new(),
@@ -252,4 +253,30 @@ fn growth_and_missing_loads() {
     assert_eq!((error.to_string().as_str(), error.kind == crate::ErrorKind::Usage), ("no load given", true));
     asked.candidates = vec!["aws-gp4".to_owned()];
     assert!(advise(&asked).unwrap_err().to_string().contains("unknown volume type"));
+}
+
+#[test]
+fn volumes_are_ordered_by_what_is_asked() {
+    let need = NeedSettings { iops: Some(2_000), ..NeedSettings::default() };
+    let volumes =
+        ["custom?iops=3000&latency=500us", "custom?iops=9000&latency=2ms", "custom?iops=2500&latency=1ms"];
+    let prices = [(volumes[0], 3.0), (volumes[1], 2.0), (volumes[2], 1.0)];
+    let prices = prices.map(|(volume, per_month)| StatedPrice {
+        volume: volume.to_owned(),
+        per_month,
+        currency: "USD".to_owned(),
+    });
+    let first = |order: AdviceOrder| {
+        let asked = stated(need.clone(), &volumes);
+        let advice = advise(&AdviseSettings { order, prices: prices.to_vec(), ..asked }).unwrap();
+        advice.answer().unwrap().target.clone()
+    };
+    let expected = [
+        (AdviceOrder::Price, volumes[2]),
+        (AdviceOrder::Latency, volumes[0]),
+        (AdviceOrder::Headroom, volumes[1]),
+    ];
+    for (order, volume) in expected {
+        assert!(first(order).contains(volume), "{order:?}: {}", first(order));
+    }
 }

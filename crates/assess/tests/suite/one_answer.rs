@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use fathom_analysis::advise::{Advice, AdvisedCandidate};
+use fathom_analysis::advise::{Advice, AdviceOrder, AdvisedCandidate};
 use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::advise::{AdviseSettings, advise};
 use fathom_assess::compare::measure;
@@ -84,6 +84,7 @@ fn advice(stated: &NeedSettings) -> Advice {
         size: stated.size,
         expectations: Vec::new(),
         growth: 1.0,
+        order: AdviceOrder::Price,
         historical: true,
         currency: "USD".to_owned(),
         prices: Vec::new(),

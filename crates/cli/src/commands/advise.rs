@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
+use fathom_analysis::advise::AdviceOrder;
 use fathom_analysis::criterion::{Criterion, LatencyObjective, Statistic};
 use fathom_assess::advise::{AdviseSettings, StatedPrice, advise};
 use fathom_report::advise::{json, view};
@@ -13,6 +14,17 @@ use super::format_arguments::FormatArguments;
 use super::need_arguments::{NeedArguments, currency};
 use super::report::{check_page, write_view};
 use crate::exit::{Complaint, Exit};
+
+/// What the first of the volumes that meet the objective is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum AdvisedBy {
+    /// The cheapest
+    Price,
+    /// The one with the lowest p99 latency, as far as latencies are published
+    Latency,
+    /// The one that holds the highest growth of the load
+    Headroom,
+}
 
 /// What `fathom advise` takes.
 #[derive(Args)]
@@ -45,6 +57,9 @@ pub struct AdviseArguments {
     /// Price of a candidate (repeatable): 'custom?iops=3000=12USD/month'
     #[arg(long = "price", value_parser = stated_price, value_name = "VOLUME=PRICE")]
     prices: Vec<StatedPrice>,
+    /// Order of the volumes that meet the objective [default: price]
+    #[arg(long, value_enum, default_value = "price", hide_default_value = true, value_name = "FIGURE")]
+    by: AdvisedBy,
     /// Growth of the load to predict: 2x, 1.5x, 150% [default: 1x]
     #[arg(long, value_parser = growth, value_name = "FACTOR", default_value = "1x", hide_default_value = true)]
     growth: f64,
@@ -161,6 +176,11 @@ pub fn run(arguments: &AdviseArguments) -> Result<Exit, Complaint> {
         expectations,
         growth: arguments.growth,
         historical: arguments.historical,
+        order: match arguments.by {
+            AdvisedBy::Price => AdviceOrder::Price,
+            AdvisedBy::Latency => AdviceOrder::Latency,
+            AdvisedBy::Headroom => AdviceOrder::Headroom,
+        },
         currency: arguments.currency.clone(),
         prices: arguments.prices.clone(),
         types: arguments.catalog.types(),

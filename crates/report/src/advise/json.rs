@@ -36,6 +36,7 @@ pub fn render(advice: &Advice, out: &mut dyn Write) -> io::Result<()> {
         "observed": advice.observed,
         "objective": { "source": advice.source, "requirements": advice.objective },
         "growth": advice.growth,
+        "order": advice.order,
         "current": advice.current.as_ref().map(candidate),
         "candidates": advice.candidates.iter().map(candidate).collect::<Vec<Value>>(),
         "unsuitable": advice.unsuitable,
