@@ -3,7 +3,7 @@
 
 pub(crate) mod column;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use column::{ColumnKind, Extreme, FigureColumn, Quantity, block_size, column, heads_in_line, unit_of};
 
@@ -30,26 +30,55 @@ struct Grid {
 
 /// Each table of figures in a text.
 pub(crate) fn read(source: &SourceText) -> Vec<SourceReport> {
-    let lines: Vec<&str> = source.as_str().split('\n').map(str::trim_end).collect();
+    let lines: Vec<&str> = source.as_str().split('\n').map(|line| unquoted(line.trim_end())).collect();
     let mut grids = ruled(&lines);
     grids.extend(stacked(&lines));
     grids.sort_by_key(|grid| grid.line);
     grids.iter().filter_map(tests_of).collect()
 }
 
+/// A line without the marks of a quotation.
+fn unquoted(line: &str) -> &str {
+    match line.strip_prefix('>') {
+        Some(rest) if rest.is_empty() || rest.starts_with([' ', '>', '|']) => unquoted(rest.trim_start()),
+        _ => line,
+    }
+}
+
 /// The cells of a line of Markdown, or of one with tabs.
 fn cells(line: &str) -> Option<Vec<String>> {
     let line = line.trim_matches(' ');
-    let bars = line.matches('|').count();
-    let parts: Vec<&str> = match line.contains('\t') {
-        _ if bars > 1 => {
-            let line = line.strip_prefix('|').unwrap_or(line);
-            line.strip_suffix('|').unwrap_or(line).split('|').collect()
-        }
-        true => line.split('\t').collect(),
-        false => return None,
-    };
-    Some(parts.into_iter().map(|part| part.trim().to_owned()).collect())
+    match line.contains('\t') {
+        _ if line.matches('|').count() > 1 => Some(barred(line)),
+        true => Some(line.split('\t').map(plain_cell).collect()),
+        false => None,
+    }
+}
+
+/// The cells between bars, of which a backslash makes a sign of a cell.
+fn barred(line: &str) -> Vec<String> {
+    const ESCAPED: &str = "\u{1}";
+    let line = line.trim().replace("\\|", ESCAPED);
+    let line = line.strip_prefix('|').unwrap_or(&line);
+    let parts = line.strip_suffix('|').unwrap_or(line).split('|');
+    parts.map(|part| plain_cell(&part.replace(ESCAPED, "/"))).collect()
+}
+
+/// A cell without its emphasis: `**200**`, `_200_`, `` `200` ``.
+fn plain_cell(cell: &str) -> String {
+    let mut cell = cell.trim();
+    for mark in ["***", "**", "__", "~~", "*", "_", "`"] {
+        let inside = cell.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark));
+        cell = inside.filter(|inside| !inside.is_empty()).unwrap_or(cell);
+    }
+    cell.to_owned()
+}
+
+/// Cells that blanks line up: two or more between each.
+fn aligned(line: &str) -> Option<Vec<String>> {
+    let is_prose = line.contains([':', '=', '|', ';']) || line.trim().ends_with('.');
+    let parts: Vec<&str> = line.split("  ").map(str::trim).filter(|part| !part.is_empty()).collect();
+    (!is_prose && parts.len() > 1).then(|| parts.into_iter().map(plain_cell).collect())
 }
 
 /// A line of Markdown between head and rows.
@@ -62,27 +91,154 @@ fn is_rule(cells: &[String]) -> bool {
 fn ruled(lines: &[&str]) -> Vec<Grid> {
     let (mut grids, mut at) = (Vec::new(), 0);
     while at < lines.len() {
-        let Some(head) = cells(lines[at]).filter(|cells| has_figures(cells)) else {
+        let Some((read, all)) = block(lines, at) else {
             at += 1;
             continue;
         };
-        let mut grid = Grid { line: at as u64 + 1, caption: caption(lines, at), head, rows: Vec::new() };
-        at += 1;
-        while let Some(mut row) = lines.get(at).and_then(|line| cells(line)) {
-            if !is_rule(&row) {
-                row.resize(grid.head.len(), String::new());
-                grid.rows.push((at as u64 + 1, row));
-            }
-            at += 1;
-        }
-        grids.push(grid);
+        let taken = all.last().map_or(1, |(line, _)| line + 1 - at);
+        let caption = caption(lines, at);
+        grids.extend(grid(
+            caption,
+            all.into_iter().map(|(line, row)| (line as u64 + 1, row)).collect(),
+            read,
+        ));
+        at += taken;
     }
     grids
 }
 
+/// How the cells of a line are told apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CellMarks {
+    /// By bars or tabs.
+    Signs,
+    /// By one bar, with a rule below the head.
+    OneBar,
+    /// By blanks.
+    Blanks,
+}
+
+/// The lines of a table that begins at a line, without rules.
+fn block(lines: &[&str], at: usize) -> Option<(CellMarks, Vec<(usize, Vec<String>)>)> {
+    let is_ruled = lines.get(at + 1).is_some_and(|line| line.contains('-') && is_rule(&barred(line)));
+    let marks = match () {
+        () if cells(lines[at]).is_some() => CellMarks::Signs,
+        () if lines[at].contains('|') && is_ruled => CellMarks::OneBar,
+        () if aligned(lines[at]).is_some_and(|head| has_figures(&head)) => CellMarks::Blanks,
+        () => return None,
+    };
+    let count = aligned(lines[at]).map_or(0, |head| head.len());
+    let of_line = |line: &str| match marks {
+        CellMarks::Signs => cells(line),
+        CellMarks::OneBar => line.contains('|').then(|| barred(line)),
+        CellMarks::Blanks => aligned(line).filter(|cells| cells.len() == count),
+    };
+    let rows = lines[at..].iter().enumerate().map_while(|(index, line)| Some((at + index, of_line(line)?)));
+    let rows: Vec<(usize, Vec<String>)> = rows.filter(|(_, row)| !is_rule(row)).collect();
+    (rows.len() > 1).then_some((marks, rows))
+}
+
+/// A table of these rows, whose head may take two of them, or stand in the first column; `None` without figures.
+fn grid(caption: String, mut rows: Vec<(u64, Vec<String>)>, marks: CellMarks) -> Option<Grid> {
+    let (line, mut head) = rows.remove(0);
+    // Units, or names of figures, below the names of columns.
+    let is_lower_head = |row: &[String]| {
+        let filled = || row.iter().filter(|cell| !cell.is_empty());
+        filled().all(|cell| amount(cell).is_none())
+            && filled().any(|cell| matches!(column(cell), ColumnKind::Figure(_)))
+    };
+    if rows.len() > 1 && is_lower_head(&rows[0].1) {
+        let (_, lower) = rows.remove(0);
+        for (name, below) in head.iter_mut().zip(lower) {
+            *name = format!("{name} {below}").trim().to_owned();
+        }
+    }
+    without_points(&mut rows);
+    if !has_figures(&head) && marks != CellMarks::Blanks {
+        with_unit_of(&caption, &mut head, &rows);
+    }
+    if !has_figures(&head) {
+        (head, rows) = turned(line, &head, &rows)?;
+    }
+    for (_, row) in &mut rows {
+        row.resize(head.len(), String::new());
+    }
+    has_figures(&head).then_some(Grid { line, caption, head, rows })
+}
+
+/// Where commas stand before decimals, points group digits: `95.000` beside `0,05`.
+fn without_points(rows: &mut [(u64, Vec<String>)]) {
+    let digits = |text: &str, count: std::ops::RangeInclusive<usize>| {
+        count.contains(&text.len()) && text.bytes().all(|sign| sign.is_ascii_digit())
+    };
+    let is_decimal = |cell: &str| {
+        let number = cell.split(' ').next().unwrap_or_default();
+        number.split_once(',').is_some_and(|(whole, part)| digits(whole, 1..=9) && digits(part, 1..=2))
+    };
+    if !rows.iter().flat_map(|(_, row)| row).any(|cell| is_decimal(cell)) {
+        return;
+    }
+    for cell in rows.iter_mut().flat_map(|(_, row)| row) {
+        let number = cell.split(' ').next().unwrap_or_default().to_owned();
+        let mut groups = number.split(['.', ',']);
+        let is_grouped = number.contains('.')
+            && groups.next().is_some_and(|first| digits(first, 1..=3))
+            && number
+                .split(',')
+                .next()
+                .is_some_and(|whole| whole.split('.').skip(1).all(|group| digits(group, 3..=3)));
+        if is_grouped {
+            *cell = cell.replacen(&number, &number.replace('.', ""), 1);
+        }
+    }
+}
+
+/// Adds the unit, or the quantity, that the caption says to the columns of numbers that name a direction.
+fn with_unit_of(caption: &str, head: &mut [String], rows: &[(u64, Vec<String>)]) {
+    let ColumnKind::Figure(FigureColumn { quantity, unit, .. }) = column(caption) else { return };
+    let words = match (quantity, unit) {
+        (_, unit) if !unit.is_empty() => unit,
+        (Quantity::Latency, _) => "latency",
+        (Quantity::Bandwidth, _) => "bandwidth",
+        (Quantity::Iops, _) => "IOPS",
+    };
+    for (at, name) in head.iter_mut().enumerate() {
+        let is_number = |row: &(u64, Vec<String>)| row.1.get(at).is_some_and(|cell| amount(cell).is_some());
+        let lower = name.to_lowercase();
+        let is_load = column::has(&lower, column::READS) || column::has(&lower, column::WRITES);
+        if is_load && rows.iter().all(is_number) {
+            *name = format!("{name} ({words})");
+        }
+    }
+}
+
+/// The head of a table, and its rows with their lines.
+type Turned = (Vec<String>, Vec<(u64, Vec<String>)>);
+
+/// A table whose figures have a row each, and what was measured a column, with both exchanged.
+fn turned(line: u64, head: &[String], rows: &[(u64, Vec<String>)]) -> Option<Turned> {
+    let is_figure = |row: &[String]| {
+        matches!(column(row.first().map_or("", String::as_str)), ColumnKind::Figure(_))
+            && row[1..].iter().any(|cell| amount(cell).is_some())
+    };
+    if head.len() < 2 || !rows.iter().any(|(_, row)| is_figure(row)) {
+        return None;
+    }
+    let names = rows.iter().map(|(_, row)| row.first().cloned().unwrap_or_default());
+    let names = std::iter::once(head[0].clone()).chain(names).collect();
+    let cell = |row: &[String], at: usize| row.get(at).cloned().unwrap_or_default();
+    let of_column = |at: usize| {
+        let cells = rows.iter().map(|(_, row)| cell(row, at));
+        (line, std::iter::once(head[at].clone()).chain(cells).collect())
+    };
+    Some((names, (1..head.len()).map(of_column).collect()))
+}
+
 fn has_figures(head: &[String]) -> bool {
-    let is_number =
-        |cell: &&String| cell.starts_with(|sign: char| sign.is_ascii_digit()) && amount(cell).is_some();
+    let is_number = |cell: &&String| {
+        let is_short = cell.split_whitespace().count() < 3;
+        is_short && cell.starts_with(|sign: char| sign.is_ascii_digit()) && amount(cell).is_some()
+    };
     head.iter().any(|cell| matches!(column(cell), ColumnKind::Figure(_)))
         && head.iter().filter(is_number).count() * 2 < head.len()
 }
@@ -156,7 +312,12 @@ fn caption(lines: &[&str], first: usize) -> String {
     let before = lines[..first].iter().rev().map(|line| line.trim()).filter(|line| !line.is_empty());
     let is_name = |line: &&str| {
         let ends_sentence = line.ends_with(['.', '。', ';', '；', ',', '，']);
-        line.chars().count() <= MAX_CELL && !ends_sentence && cells(line).is_none() && *line != "?"
+        let is_fence = line.starts_with("```");
+        line.chars().count() <= MAX_CELL
+            && !ends_sentence
+            && !is_fence
+            && cells(line).is_none()
+            && *line != "?"
     };
     let mut names: Vec<&str> = before.take(2).take_while(is_name).collect();
     names.reverse();
@@ -173,7 +334,7 @@ struct Amount {
 }
 
 fn amount(cell: &str) -> Option<Amount> {
-    let cell = cell.trim();
+    let cell = without_footnote(cell.trim());
     let (sign, rest) = match cell.chars().next()? {
         '≈' | '~' | '約' | '约' => ("~", cell.trim_start_matches(['≈', '~', '約', '约'])),
         '<' | '≤' => ("<", cell.trim_start_matches(['<', '≤', '='])),
@@ -198,6 +359,16 @@ fn amount(cell: &str) -> Option<Amount> {
         },
     };
     Some(Amount { text: format!("{sign}{digits}"), unit: known })
+}
+
+/// A number without the mark of a footnote: `4 000^1`. A power of ten is none.
+fn without_footnote(cell: &str) -> &str {
+    match cell.split_once('^') {
+        Some((number, mark)) if !number.ends_with("10") && mark.trim().chars().count() < 3 => {
+            number.trim_end()
+        }
+        _ => cell,
+    }
 }
 
 /// A number in thousands as a whole one, of which only the printed digits count.
@@ -235,16 +406,15 @@ fn tests_of(grid: &Grid) -> Option<SourceReport> {
             })
         )
     });
+    let alike = alike(&columns, has_mean);
     let (mut rows, mut skipped) = (Vec::new(), Vec::new());
-    for (line, cells) in &grid.rows {
-        let options = columns.iter().zip(cells).filter(|(kind, _)| matches!(kind, ColumnKind::Option(_)));
-        let options: Vec<&str> = options.map(|(_, cell)| cell.as_str()).collect();
-        let name = label.and_then(|at| cells.get(at)).cloned().unwrap_or_else(|| options.join(" "));
-        let name = name.as_str();
+    for (name, (line, cells)) in row_names(grid, &columns, label).iter().zip(&grid.rows) {
         let common = row_options(name, &columns, cells);
-        for ((kind, cell), head) in columns.iter().zip(cells).zip(&grid.head) {
+        for (at, ((kind, cell), head)) in columns.iter().zip(cells).zip(&grid.head).enumerate() {
             let ColumnKind::Figure(figure) = kind else { continue };
-            match row_of(*line, name, figure, has_mean, cell, &common) {
+            let own = alike[at].then_some(head.as_str());
+            let place = TablePlace { line: *line, name, own, has_mean };
+            match row_of(&place, figure, cell, &common) {
                 Some(row) => rows.push(row),
                 None if cell.trim().is_empty() || matches!(cell.as_str(), "-" | "?" | "—") => {}
                 None => skipped.push(format!("line {line}: {head}: {cell}")),
@@ -268,6 +438,64 @@ fn tests_of(grid: &Grid) -> Option<SourceReport> {
     }
     found.notes.extend(skipped.into_iter().map(|cell| format!("skipped: {cell}")));
     Some(found)
+}
+
+/// A name for each row: its label, and where rows have the same one, what else tells them apart.
+fn row_names(grid: &Grid, columns: &[ColumnKind], label: Option<usize>) -> Vec<String> {
+    let is_option = |at: &usize| matches!(columns[*at], ColumnKind::Option(_));
+    let is_label = |at: &usize| columns[*at] == ColumnKind::Label && Some(*at) != label;
+    let places: Vec<usize> = (0..columns.len()).collect();
+    let options: Vec<usize> = places.iter().copied().filter(is_option).collect();
+    let others = places.iter().copied().filter(is_option).chain(places.iter().copied().filter(is_label));
+    let mut used: Vec<usize> = label.map_or(options, |at| vec![at]);
+    let name = |row: &[String], used: &[usize]| {
+        let cells = used.iter().filter_map(|at| row.get(*at)).filter(|cell| !cell.is_empty());
+        cells.map(String::as_str).collect::<Vec<_>>().join(" ")
+    };
+    let names = |used: &[usize]| grid.rows.iter().map(|(_, row)| name(row, used)).collect::<Vec<_>>();
+    let different = |names: &[String]| names.iter().collect::<HashSet<_>>().len();
+    for at in others {
+        if different(&names(&used)) == grid.rows.len() {
+            break;
+        }
+        let more: Vec<usize> = used.iter().copied().chain([at]).collect();
+        if different(&names(&more)) > different(&names(&used)) {
+            used = more;
+        }
+    }
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let numbered = names(&used).into_iter().map(|name| {
+        let count = seen.entry(name.clone()).or_insert(0);
+        *count += 1;
+        if *count > 1 { format!("{name} ({count})") } else { name }
+    });
+    numbered.collect()
+}
+
+/// True of each column that has the figure of another one: their heads tell them apart.
+fn alike(columns: &[ColumnKind], has_mean: bool) -> Vec<bool> {
+    let key = |kind: &ColumnKind| match kind {
+        ColumnKind::Figure(figure) => Some((
+            metric_of(figure, has_mean),
+            figure.direction,
+            figure.percentile,
+            load_text(figure),
+            figure.is_claimed,
+        )),
+        _ => None,
+    };
+    let keys: Vec<_> = columns.iter().map(key).collect();
+    keys.iter().map(|one| one.is_some() && keys.iter().filter(|other| *other == one).count() > 1).collect()
+}
+
+/// Where a figure stands.
+struct TablePlace<'a> {
+    line: u64,
+    /// The name of its row.
+    name: &'a str,
+    /// The head of its column, where that alone tells it from another figure.
+    own: Option<&'a str>,
+    has_mean: bool,
 }
 
 /// What the name of a row and its columns of options say of the load.
@@ -304,20 +532,27 @@ fn load_of(figure: &FigureColumn) -> Vec<(String, String)> {
 
 /// A figure as a row of a table of figures.
 fn row_of(
-    line: u64,
-    name: &str,
+    place: &TablePlace<'_>,
     figure: &FigureColumn,
-    has_mean: bool,
     cell: &str,
     common: &BTreeMap<String, String>,
 ) -> Option<TableRow> {
-    let amount = amount(cell)?;
+    let amount = in_units(figure, amount(cell)?);
+    // The least rate of several is none of the whole test.
+    let is_least = figure.extreme == Some(Extreme::Least);
+    if is_least
+        && (figure.quantity == Quantity::Iops || figure.quantity == Quantity::Bandwidth && !place.has_mean)
+    {
+        return None;
+    }
     let unit = amount.unit.unwrap_or(match figure.unit {
         "kIOPS" => "k",
         "" => UNKNOWN,
         unit => unit,
     });
-    let (metric, part) = metric_of(figure, has_mean);
+    let (metric, part) = metric_of(figure, place.has_mean);
+    let percentile = figure.percentile.map(|name| format!("lat_ns.{name}"));
+    let metric = percentile.as_deref().unwrap_or(metric);
     // A latency without a unit is unknown.
     if figure.quantity == Quantity::Latency && unit == UNKNOWN {
         return None;
@@ -331,12 +566,34 @@ fn row_of(
     if matches!(unit, "KB/s" | "MB/s" | "GB/s") {
         options.insert("kb_base".to_owned(), "either".to_owned());
     }
+    if figure.is_claimed {
+        options.insert("kind".to_owned(), "claimed".to_owned());
+    }
     let has_own_load = figure.direction.is_some() || figure.is_random.is_some() || figure.bs.is_some();
     let load = has_own_load.then(|| load_text(figure));
-    let test = [Some(name.to_owned()), load, part.map(str::to_owned)];
+    let part = place.own.or(part).map(str::to_owned);
+    let test = [Some(place.name.to_owned()), load.filter(|_| place.own.is_none()), part];
     let test: Vec<String> = test.into_iter().flatten().filter(|part| !part.is_empty()).collect();
     let metric = format!("{}{metric}", direction.unwrap_or_default());
-    Some(TableRow { line, test: test.join(" "), metric, value: amount.text, unit: unit.to_owned(), options })
+    Some(TableRow {
+        line: place.line,
+        test: test.join(" "),
+        metric,
+        value: amount.text,
+        unit: unit.to_owned(),
+        options,
+    })
+}
+
+/// An amount in the units that the head of its column says.
+fn in_units(figure: &FigureColumn, amount: Amount) -> Amount {
+    let Some(scale) = figure.scale.filter(|_| amount.unit.is_none()) else { return amount };
+    let digits = amount.text.trim_start_matches(['~', '<', '>']);
+    let sign = &amount.text[..amount.text.len() - digits.len()];
+    match Number::parse(digits) {
+        Some(number) => scaled(sign, number, scale),
+        None => amount,
+    }
 }
 
 /// The metric of a column, and what sets its test apart from others of the row.
@@ -437,6 +694,95 @@ mod tests {
         assert_eq!(names(&all[0]), ["A read", "A", "B read"]);
         let rate = total(&all[0], "A read").bytes_per_second.unwrap();
         assert!((rate.value - 210.5 * 1_048_576.0).abs() < 1.0, "{rate:?}");
+    }
+
+    /// Each test with its figures, as `name: 9000 IOPS, 35.2 MiB/s, 100 us`.
+    fn figures(text: &str) -> Vec<String> {
+        let all = found(text);
+        let one = |test: &crate::report::SourceTest| {
+            let entry = &test.imported.entries[0];
+            let ops = [entry.read.as_ref(), entry.write.as_ref(), entry.total.as_ref()];
+            let mut parts = Vec::new();
+            for op in ops.into_iter().flatten() {
+                parts.extend(op.iops.map(|iops| format!("{} IOPS", iops.value.round())));
+                parts
+                    .extend(op.bytes_per_second.map(|rate| format!("{:.1} MiB/s", rate.value / 1_048_576.0)));
+                parts.extend(op.lat.mean.map(|ns| format!("{} us", ns.value / 1000)));
+            }
+            format!("{}: {}", test.name, parts.join(", "))
+        };
+        all.iter().flat_map(|report| &report.tests).map(one).collect()
+    }
+
+    #[test]
+    fn no_figure_replaces_another_one() {
+        for (text, expected) in [
+            (
+                "| Disk | Block size | IOPS |\n|---|---|---|\n| A | 4k | 90,000 |\n| A | 64k | 12,000 |\n",
+                &["A 4k: 90000 IOPS", "A 64k: 12000 IOPS"][..],
+            ),
+            (
+                "| Test | Disk | IOPS |\n| 4k read | A | 9000 |\n| 4k read | B | 8000 |\n",
+                &["4k read A: 9000 IOPS", "4k read B: 8000 IOPS"],
+            ),
+            ("| Disk | IOPS |\n| A | 1 |\n| A | 2 |\n", &["A: 1 IOPS", "A (2): 2 IOPS"]),
+            (
+                "| Disk | IOPS before | IOPS after |\n| A | 1000 | 1900 |\n| B | 5 | 6 |\n",
+                &[
+                    "A IOPS before: 1000 IOPS",
+                    "A IOPS after: 1900 IOPS",
+                    "B IOPS before: 5 IOPS",
+                    "B IOPS after: 6 IOPS",
+                ],
+            ),
+            ("| Disk | IOPS | IOPS limit |\n| A | 2,990 | 3,000 |\n", &["A: 2990 IOPS"]),
+        ] {
+            assert_eq!(figures(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn heads_that_are_no_measured_figure_are_skipped() {
+        for head in [
+            "IOPS per $",
+            "IOPS/GB",
+            "$/IOPS",
+            "MB/s per TB",
+            "IOPS % of max",
+            "Network latency (ms)",
+            "Latency stdev (ms)",
+        ] {
+            let text = format!("| Disk | IOPS | {head} |\n|---|---|---|\n| A | 16,000 | 133 |\n");
+            assert_eq!(figures(&text), ["A: 16000 IOPS"], "{head}");
+        }
+        assert_eq!(figures("| Disk | IOPS | p99 latency (ms) |\n| A | 7 | 22.1 |\n"), ["A: 7 IOPS"]);
+        let p99 = &found("| Disk | p99 latency (ms) |\n| A | 22.1 |\n")[0].tests[0].imported;
+        assert_eq!(p99.places[0].figures, "total.lat_ns.p99");
+    }
+
+    #[test]
+    fn tables_in_every_shape() {
+        let pair = &["A: 3000 IOPS, 11.7 MiB/s", "B: 64000 IOPS, 250.0 MiB/s"][..];
+        for text in [
+            "Disk | IOPS | MiB/s\n--- | --- | ---\nA | 3,000 | 11.7\nB | **64,000** | 250\n",
+            "> | Disk | IOPS | MiB/s |\n> |---|---|---|\n> | A | 3,000 | 11.7 |\n> | B | 64,000 | 250 |\n",
+            "Disk    IOPS    MiB/s\n------  ------  -----\nA       3000    11.7\nB       64000   250\n",
+            "| | A | B |\n|---|---|---|\n| IOPS | 3,000 | 64,000 |\n| MiB/s | 11.7 | 250 |\n",
+            "| Disk | IOPS | MiB/s |\n|---|---|---|\n| A | 3.000 | 11,7 |\n| B | 64.000 | 250 |\n",
+            "| Disk | IOPS (k) | MiB/s |\n|---|---|---|\n| `A` | 3 | 11.7 |\n| B | 64 | 250 |\n",
+        ] {
+            assert_eq!(figures(text), pair, "{text}");
+        }
+        let both = &["A read: 500.0 MiB/s", "A write: 400.0 MiB/s"][..];
+        for text in [
+            "| Disk | Read | Write |\n|---|---|---|\n|  | MiB/s | MiB/s |\n| A | 500 | 400 |\n",
+            "Throughput in MiB/s\n\n| Disk | Read | Write |\n|---|---|---|\n| A | 500 | 400 |\n",
+        ] {
+            assert_eq!(figures(text), both, "{text}");
+        }
+        assert_eq!(figures("| Disk | IOPS |\n| A \\| x | 4 000^1 |\n"), ["A / x: 4000 IOPS"]);
+        assert_eq!(figures("| Disk | IOPS |\n| A | 10^5 |\n| B | 7 |\n"), ["B: 7 IOPS"]);
+        assert_eq!(figures("| Disk | SATA speed | IOPS |\n| A | 6 Gb/s | 7 |\n"), ["A: 7 IOPS"]);
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub(crate) struct SourceTest {
     pub heading: String,
     /// The number of its group.
     pub group: u32,
+    /// Nothing ran together with it: it is a row of a table.
+    pub is_row: bool,
     /// The number of its output, of several in one text.
     pub output: u32,
     /// The first line of that output, where it is known.
@@ -99,7 +101,7 @@ impl SourceReport {
             ));
         }
         let mut groups: BTreeMap<(u32, u32), Vec<String>> = BTreeMap::new();
-        for test in &self.tests {
+        for test in self.tests.iter().filter(|test| !test.is_row) {
             groups.entry(test.ran_with()).or_default().push(test.name.clone());
         }
         let mut targets: Vec<String> = Vec::new();
@@ -121,8 +123,10 @@ impl SourceReport {
         let mut record = RunRecord { header, status: TestStatus::Complete, ..RunRecord::default() };
         let started_unix_ms = self.started_unix_ms;
         let tests = self.tests.into_iter().map(|mut test| {
-            let beside = groups[&test.ran_with()].iter().filter(|name| **name != test.name);
-            test.imported.beside = beside.cloned().collect();
+            if !test.is_row {
+                let beside = groups[&test.ran_with()].iter().filter(|name| **name != test.name);
+                test.imported.beside = beside.cloned().collect();
+            }
             let own = test.started_unix_ms;
             test_record(test, if own > 0 { own } else { started_unix_ms })
         });

@@ -4,7 +4,7 @@
 
 mod figure;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use fathom_model::plan::Pattern;
 use fathom_record::import::{
@@ -141,10 +141,6 @@ impl TableRow {
         options
     }
 
-    fn test_in<'a>(&self, report: &'a mut SourceReport) -> &'a mut SourceTest {
-        report.test(if self.test.is_empty() { "test" } else { &self.test }, 0)
-    }
-
     fn set(&mut self, name: &str, value: String) {
         match name {
             "test" => self.test = value,
@@ -162,10 +158,10 @@ pub(crate) fn report(
     rows: Vec<TableRow>,
     common: &BTreeMap<String, String>,
 ) -> Result<SourceReport, ImportError> {
-    let mut report = SourceReport::default();
+    let mut tests = TestsByName::default();
     let rows = || rows.iter().filter(|row| !(row.metric.is_empty() && row.value.is_empty()));
     for row in rows() {
-        let test = row.test_in(&mut report);
+        let test = tests.of(row);
         if test.imported.entries.is_empty() {
             test.imported.entries.push(ImportedEntry { name: row.test.clone(), ..ImportedEntry::default() });
         }
@@ -183,9 +179,29 @@ pub(crate) fn report(
         let given = |name: &str| options.get(name).map(String::as_str);
         let units = TableUnits::of(given("kb_base"), row.line)?;
         let kind = stated_kind(given("kind"), row.line)?;
-        add(row.test_in(&mut report), row, units, kind)?;
+        add(tests.of(row), row, units, kind)?;
     }
-    Ok(report)
+    Ok(tests.report)
+}
+
+/// Tests that are found by their names.
+#[derive(Default)]
+struct TestsByName {
+    report: SourceReport,
+    places: HashMap<String, usize>,
+}
+
+impl TestsByName {
+    /// The test of a row, a new one where there is none.
+    fn of(&mut self, row: &TableRow) -> &mut SourceTest {
+        let name = if row.test.is_empty() { "test" } else { &row.test };
+        let tests = &mut self.report.tests;
+        let place = *self.places.entry(name.to_owned()).or_insert_with(|| {
+            tests.push(SourceTest { name: name.to_owned(), is_row: true, ..SourceTest::default() });
+            tests.len() - 1
+        });
+        &mut tests[place]
+    }
 }
 
 /// Columns that say how a row is to be read.

@@ -26,6 +26,12 @@ pub(super) struct FigureColumn {
     pub iodepth: Option<u32>,
     pub numjobs: Option<u32>,
     pub extreme: Option<Extreme>,
+    /// `p99`, of latencies.
+    pub percentile: Option<&'static str>,
+    /// What a number in the column stands for: 1,000 where the head says thousands.
+    pub scale: Option<f64>,
+    /// A limit or a promise: it was not measured.
+    pub is_claimed: bool,
     pub is_burst: bool,
     /// The time of single accesses, as disk testers have it beside a transfer rate.
     pub is_access_time: bool,
@@ -149,6 +155,101 @@ const MEAN: &[&str] = &["avg", "average", "mean", "平均", "средн", "moyen
 const ACCESS_TIME: &[&str] = &["access time", "访问时间", "訪問時間", "время доступа"];
 const BURST: &[&str] = &["burst", "爆发", "爆發", "突发", "突發"];
 
+/// Ends of what a rate or a price is for, and shares: no figures of a volume.
+const RATIOS: &[&str] = &[
+    "/$",
+    "$/",
+    "/€",
+    "€/",
+    "/usd",
+    "usd/",
+    "/eur",
+    "/gb",
+    "/gib",
+    "/tb",
+    "/tib",
+    "/watt",
+    "/month",
+    "/iops",
+    "на гб",
+    "за гб",
+    "на доллар",
+    "на рубль",
+    "每gb",
+    "每gib",
+    "每元",
+    "每tb",
+];
+/// What is no disk.
+const OTHER_DEVICES: &[&str] = &[
+    "pcie",
+    "sata",
+    "network",
+    "ethernet",
+    "memory",
+    "cpu",
+    "interface",
+    "сети",
+    "сеть",
+    "网络",
+    "網絡",
+    "内存",
+];
+const SPREADS: &[&str] =
+    &["stdev", "std.", "std dev", "deviation", "jitter", "variance", "σ", "标准差", "отклонен"];
+const CLAIMS: &[&str] = &[
+    "limit",
+    "claim",
+    "spec",
+    "rated",
+    "advertised",
+    "guarantee",
+    "promise",
+    "data sheet",
+    "datasheet",
+    "baseline",
+    "provisioned",
+    "nominal",
+    "expected",
+    "theoretical",
+    "лимит",
+    "заявлен",
+    "паспорт",
+    "标称",
+    "宣称",
+    "限制",
+    "理论",
+];
+const THOUSANDS: &[&str] = &["(k)", "[k]", "k iops", "x1000", "x 1000", "×1000", "thousand", "тыс", "千"];
+const TEN_THOUSANDS: &[&str] = &["万", "萬"];
+/// Words for percentiles, the longest first.
+const PERCENTILES: &[(&str, &str)] = &[
+    ("99.99", "p99.99"),
+    ("99.9", "p99.9"),
+    ("p999", "p99.9"),
+    ("p99", "p99"),
+    ("99th", "p99"),
+    ("99%", "p99"),
+    ("99 %", "p99"),
+    ("p95", "p95"),
+    ("95th", "p95"),
+    ("95%", "p95"),
+    ("95 %", "p95"),
+    ("p90", "p90"),
+    ("90th", "p90"),
+    ("p50", "p50"),
+    ("50th", "p50"),
+    ("median", "p50"),
+    ("медиан", "p50"),
+    ("中位", "p50"),
+];
+
+/// True of what is put in relation to something else than time.
+fn is_ratio(lower: &str) -> bool {
+    let is_time = |rest: &str| rest.starts_with("sec") || rest.starts_with("s ") || rest == "s";
+    has(lower, RATIOS) || lower.split(" per ").skip(1).any(|rest| !is_time(rest))
+}
+
 pub(crate) fn has(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
@@ -208,6 +309,10 @@ fn depth(text: &str) -> Option<u32> {
 
 /// The unit at an end of a text, or in brackets: `(MB/s)`.
 pub(super) fn unit_of(text: &str) -> Option<(&'static str, Quantity)> {
+    // Bits, or bytes that somebody wrote so.
+    if ["Mb/s", "Gb/s", "Kb/s", "bit/s"].iter().any(|unit| text.contains(unit)) {
+        return Some(("", Quantity::Bandwidth));
+    }
     let text = text.to_lowercase().replace("/sec", "/s").replace("/сек", "/с");
     let known =
         |word: &str| UNITS.iter().find(|(unit, ..)| *unit == word).map(|&(_, unit, kind)| (unit, kind));
@@ -221,7 +326,7 @@ pub(super) fn unit_of(text: &str) -> Option<(&'static str, Quantity)> {
 /// What a head says.
 pub(super) fn column(head: &str) -> ColumnKind {
     let lower = head.to_lowercase();
-    let unit = unit_of(&lower);
+    let unit = unit_of(head);
     let named = QUANTITIES.iter().filter_map(|&(word, quantity)| Some((lower.find(word)?, quantity)));
     let named = named.min_by_key(|(at, _)| *at).map(|(_, quantity)| quantity);
     let is_iops = lower.contains("iops");
@@ -236,8 +341,11 @@ pub(super) fn column(head: &str) -> ColumnKind {
             return option.map_or(ColumnKind::Label, |&(_, name)| ColumnKind::Option(name));
         }
     };
+    let percentile = PERCENTILES.iter().find(|(word, _)| lower.contains(word)).map(|&(_, name)| name);
+    let is_share = lower.contains('%') && percentile.is_none();
+    let is_other = is_ratio(&lower) || is_share || has(&lower, OTHER_DEVICES) || has(&lower, SPREADS);
     // A sentence that has such a word is no head.
-    if head.chars().count() > MAX_HEAD {
+    if head.chars().count() > MAX_HEAD || is_other || percentile.is_some() && quantity != Quantity::Latency {
         return ColumnKind::Label;
     }
     let (reads, writes) = (has(&lower, READS), has(&lower, WRITES));
@@ -256,6 +364,13 @@ pub(super) fn column(head: &str) -> ColumnKind {
         iodepth: depth(&lower),
         numjobs: None,
         extreme: extreme.into_iter().find(|(words, _)| has(&lower, words)).map(|(_, extreme)| extreme),
+        percentile,
+        scale: match quantity {
+            Quantity::Iops if has(&lower, TEN_THOUSANDS) => Some(1e4),
+            Quantity::Iops if has(&lower, THOUSANDS) => Some(1e3),
+            _ => None,
+        },
+        is_claimed: has(&lower, CLAIMS),
         is_burst: has(&lower, BURST),
         is_access_time: has(&lower, ACCESS_TIME),
     })
