@@ -53,8 +53,33 @@ const MAX_SPAN: usize = 50;
 
 /// Whether a text is a page in HTML.
 pub(crate) fn is_html(text: &str) -> bool {
-    const BEGINS: [&str; 10] =
-        ["!doctype html", "html", "head", "body", "table", "div", "article", "section", "main", "pre"];
+    const BEGINS: &[&str] = &[
+        "!doctype html",
+        "html",
+        "head",
+        "body",
+        "table",
+        "div",
+        "article",
+        "section",
+        "main",
+        "pre",
+        "meta",
+        "title",
+        "link",
+        "style",
+        "script",
+        "ol",
+        "ul",
+        "dl",
+        "p",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "code",
+        "center",
+    ];
     let Some(tag) = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).strip_prefix('<') else {
         return false;
     };
@@ -436,7 +461,14 @@ mod tests {
 
     #[test]
     fn pages_are_told_from_other_texts() {
-        for page in ["<!DOCTYPE html><p>a", "\u{feff}\n <html lang=\"ru\">", "<table>\n", "<pre>fio-3.28"] {
+        for page in [
+            "<!DOCTYPE html><p>a",
+            "\u{feff}\n <html lang=\"ru\">",
+            "<table>\n",
+            "<pre>fio-3.28",
+            "<ol class=x>",
+            "<meta charset=a>",
+        ] {
             assert!(is_html(page), "{page}");
         }
         for text in ["", "<", "<tablet>", "a <table>", "{\"fio version\": 1}", "<<< /dev/sda"] {
