@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::page::Output;
 use crate::text::SourceText;
+use crate::tools;
 
 /// Lines above an output in which its heading is looked for.
 const MAX_ABOVE: u64 = 14;
@@ -32,7 +33,7 @@ pub(crate) fn name_apart(source: &SourceText, outputs: &mut [Output]) {
     for (output, heading) in outputs.iter_mut().zip(headings) {
         let (is_alone, Some(heading)) = (output.report.tests.len() == 1, heading) else { continue };
         for test in &mut output.report.tests {
-            if uses[&test.name] > 1 && !without.contains(&test.name) {
+            if test.heading.is_empty() && uses[&test.name] > 1 && !without.contains(&test.name) {
                 test.heading = if is_alone { heading.clone() } else { format!("{heading}: {}", test.name) };
             }
         }
@@ -45,11 +46,11 @@ fn above(source: &SourceText, line: u64) -> Option<String> {
         source.lines(line.saturating_sub(MAX_ABOVE).max(1), line.max(2) - 1).lines().collect();
     for text in lines[..lines.len().min(line as usize - 1)].iter().rev() {
         let text = text.trim();
-        if text.is_empty() || text.starts_with("```") || is_command(text) {
+        if text.is_empty() || text.starts_with("```") || is_command(text) || tools::is_count(text) {
             continue;
         }
         // Another output, or a table.
-        if text.contains(['=', '|']) {
+        if text.contains(['=', '|']) || tools::is_result(text) {
             return None;
         }
         if let Some(found) = heading(text) {
@@ -121,6 +122,8 @@ mod tests {
             ("2, File benchmark\n", "File benchmark"),
             ("A sentence ends with a period.\n", ""),
             ("## Writes\nA sentence.\n", "Writes"),
+            ("## Disk A\n\n$ dd if=a of=b\n1+0 records in\n1+0 records out", "Disk A"),
+            ("## A\n$ dd if=a of=b\n512 bytes copied, 0.1 s, 5.1 kB/s\n$ dd if=a of=b", ""),
             ("## Writes\nread : io=4096MB\n", ""),
             ("", ""),
         ] {

@@ -1,6 +1,11 @@
 //! Output of other programs for people: dd, sysbench, CrystalDiskMark and KDiskMark, HD Tune, the Phoronix Test Suite, iostat; and
 //! the results that elbencho appends to a file.
 
+mod dd;
+mod disk_mark;
+mod phoronix;
+mod sysbench;
+
 use std::collections::BTreeMap;
 
 use crate::number::Number;
@@ -8,11 +13,13 @@ use crate::report::SourceReport;
 use crate::table::{TableRow, report};
 use crate::text::SourceText;
 
+pub(crate) use dd::{is_count, is_result};
+
 /// Each output of one of these programs in a text.
 pub(crate) fn read(source: &SourceText) -> Vec<SourceReport> {
     let lines: Vec<&str> = source.as_str().split('\n').collect();
-    let mut all = dd(&lines);
-    for reader in [disk_mark, sysbench, hd_tune, phoronix, iostat, elbencho] {
+    let mut all = dd::read(&lines);
+    for reader in [disk_mark::read, sysbench::read, hd_tune, phoronix::read, iostat, elbencho] {
         all.extend(reader(&lines));
     }
     all.into_iter().filter_map(Output::report).collect()
@@ -23,11 +30,14 @@ struct Output {
     line: u64,
     tool: &'static str,
     rows: Vec<TableRow>,
+    /// What the page says above it, where the program itself says it.
+    heading: String,
+    notes: Vec<String>,
 }
 
 impl Output {
     fn at(index: usize, tool: &'static str) -> Output {
-        Output { line: index as u64 + 1, tool, rows: Vec::new() }
+        Output { line: index as u64 + 1, tool, rows: Vec::new(), heading: String::new(), notes: Vec::new() }
     }
 
     /// Adds a figure, at the index of its line.
@@ -55,7 +65,9 @@ impl Output {
     }
 
     fn report(self) -> Option<SourceReport> {
-        let found = report(self.rows, &BTreeMap::new()).ok()?;
+        let mut found = report(self.rows, &BTreeMap::new()).ok()?;
+        found.notes.extend(self.notes);
+        found.tests.iter_mut().for_each(|test| test.heading.clone_from(&self.heading));
         (!found.tests.is_empty()).then(|| found.at(self.line))
     }
 }
@@ -68,153 +80,21 @@ fn leading(text: &str) -> Option<(&str, &str)> {
     Some((text[..end].trim_end_matches('.'), text[end..].trim()))
 }
 
-/// `1073741824 bytes (1.1 GB, 1.0 GiB) copied, 5.1 s, 210 MB/s`, with the command line above it where it stands there.
-fn dd(lines: &[&str]) -> Vec<Output> {
-    let mut all = Vec::new();
-    for (index, line) in lines.iter().enumerate() {
-        let Some((amount, rest)) = line.split_once(" copied,") else {
-            continue;
-        };
-        let Some((bytes, "bytes")) =
-            leading(amount).map(|(bytes, rest)| (bytes, rest.split(' ').next().unwrap_or_default()))
-        else {
-            continue;
-        };
-        let mut parts = rest.split(',');
-        let Some((seconds, _)) = parts.next().and_then(leading) else { continue };
-        let command = lines[index.saturating_sub(6)..index]
-            .iter()
-            .rev()
-            .find(|line| line.contains("dd ") && line.contains("if="));
-        let words: Vec<&str> = command.map(|line| line.split_whitespace().collect()).unwrap_or_default();
-        let word = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)).unwrap_or_default();
-        let reads = word("of=").starts_with("/dev/null");
-        let rw = match words.is_empty() {
-            true => "",
-            false if reads => "read",
-            false => "write",
-        };
-        let flags = format!("{},{}", word("oflag="), word("iflag="));
-        let direct = if flags.contains("direct") {
-            "1"
-        } else if words.is_empty() {
-            ""
-        } else {
-            "0"
-        };
-        let flushes = word("conv=").split(',').any(|word| matches!(word, "fsync" | "fdatasync"));
-        let fsync = if flushes { "1" } else { "" };
-        let options =
-            [("rw", rw), ("bs", word("bs=")), ("direct", direct), ("end_fsync", fsync), ("iodepth", "1")];
-        let direction = if rw.is_empty() { "total" } else { rw };
-        let mut output = Output::at(index, "dd");
-        output.add(index, "dd", &format!("{direction} bytes"), (bytes, "B"), &options);
-        output.add(index, "dd", &format!("{direction} runtime"), (seconds, "s"), &options);
-        if let Some((rate, unit)) = parts.next().and_then(leading) {
-            // GNU's dd counts in powers of 1,000.
-            let options = [&options[..], &[("kb_base", "1000")]].concat();
-            output.add(index, "dd", &format!("{direction}.bytes_per_second"), (rate, unit), &options);
-        }
-        all.push(output);
-    }
-    all
-}
-
-/// `SEQ    1MiB (Q=  8, T= 1):  3558.018 MB/s [   3393.2 IOPS] <  2356.18 us>` below `[Read]`, or `Random Read 4KiB (Q= 32,T= 1) :`.
-fn disk_mark(lines: &[&str]) -> Vec<Output> {
-    let mut all: Vec<Output> = Vec::new();
-    let (mut section, mut is_open, mut tool) = ("", false, "");
-    for (index, line) in lines.iter().enumerate() {
-        let lower = line.to_lowercase();
-        if lower.contains("diskmark") {
-            tool = if lower.contains("kdiskmark") { "KDiskMark" } else { "CrystalDiskMark" };
-            is_open = false;
-        }
-        section = match lower.trim() {
-            "[read]" => "read",
-            "[write]" => "write",
-            "[mix]" | "[demo]" => "mix",
-            _ => section,
-        };
-        let Some((load, figures)) = lower.split_once("):").or_else(|| lower.split_once(") :")) else {
-            continue;
-        };
-        let Some((name, queue)) = load.rsplit_once('(') else { continue };
-        let Some((rate, after)) = leading(figures).filter(|(_, after)| after.starts_with("mb/s")) else {
-            continue;
-        };
-        let number_after = |mark: char| {
-            let rest = &queue[queue.find(mark)? + 1..];
-            leading(rest.trim_start_matches(['=', ' '])).map(|(number, _)| number.to_owned())
-        };
-        let Some(depth) = number_after('q') else { continue };
-        let jobs = number_after('t').unwrap_or_else(|| "1".to_owned());
-        let direction = ["read", "write"].into_iter().find(|word| name.contains(word)).unwrap_or(section);
-        if !matches!(direction, "read" | "write") {
-            continue;
-        }
-        let is_random = name.contains("rnd") || name.contains("random");
-        let bs: String = name
-            .split_whitespace()
-            .find(|word| word.ends_with("ib") && word.starts_with(|sign: char| sign.is_ascii_digit()))
-            .map(|word| word.trim_end_matches("ib").to_owned())
-            .unwrap_or_default();
-        let order = if is_random { "rand" } else { "seq" };
-        let rw = if is_random { format!("rand{direction}") } else { direction.to_owned() };
-        let size = if bs.is_empty() { String::new() } else { format!("-{bs}") };
-        let test = format!("{order}-{direction}{size}-q{depth}t{jobs}");
-        let options = [
-            ("rw", rw.as_str()),
-            ("bs", bs.as_str()),
-            ("iodepth", depth.as_str()),
-            ("numjobs", jobs.as_str()),
-            ("kb_base", "1000"),
-        ];
-        if !is_open {
-            all.push(Output::at(index, tool));
-            is_open = true;
-        }
-        let Some(output) = all.last_mut() else { continue };
-        output.add(index, &test, &format!("{direction}.bytes_per_second"), (rate, "MB/s"), &options);
-        let between = |open: char, close: char| {
-            let (_, rest) = after.split_once(open)?;
-            leading(rest.split_once(close)?.0)
-        };
-        if let Some((iops, _)) = between('[', ']') {
-            output.add(index, &test, &format!("{direction}.iops"), (iops, "IOPS"), &options);
-        }
-        if let Some((mean, unit)) = between('<', '>') {
-            output.add(index, &test, &format!("{direction}.lat_ns.mean"), (mean, unit), &options);
-        }
-    }
-    all
-}
-
-/// `reads/s:   2086.40` and `read, MiB/s:   32.60` of `sysbench fileio`.
-fn sysbench(lines: &[&str]) -> Vec<Output> {
-    let mut all: Vec<Output> = Vec::new();
-    for (index, line) in lines.iter().enumerate() {
-        let Some((name, value)) = line.trim().split_once(':') else { continue };
-        let metric = match name.trim() {
-            "reads/s" => ("read.iops", "IOPS"),
-            "writes/s" => ("write.iops", "IOPS"),
-            "fsyncs/s" => ("sync.iops", "IOPS"),
-            "read, MiB/s" => ("read.bytes_per_second", "MiB/s"),
-            "written, MiB/s" => ("write.bytes_per_second", "MiB/s"),
-            _ => continue,
-        };
-        let Some((value, "")) = leading(value) else { continue };
-        if metric.0 == "read.iops" || all.is_empty() {
-            all.push(Output::at(index, "sysbench"));
-        }
-        // What was not done at all is no figure.
-        let is_zero = value.trim_matches(['0', '.']).is_empty();
-        if let Some(output) = all.last_mut().filter(|_| !is_zero) {
-            output.add(index, "fileio", metric.0, (value, metric.1), &[]);
-        }
-    }
-    all.retain(|output| !output.rows.is_empty());
-    all
+/// A number with a point or a comma before its decimals, with a point, and what follows.
+fn decimal(text: &str) -> Option<(String, &str)> {
+    let text = text.trim_start();
+    let is_digit = |sign: char| sign.is_ascii_digit();
+    let whole = text.find(|sign: char| !is_digit(sign)).unwrap_or(text.len());
+    let (digits, rest) = text.split_at(whole);
+    let decimals =
+        rest.strip_prefix(['.', ',']).filter(|rest| rest.starts_with(is_digit)).unwrap_or_default();
+    let decimals = &decimals[..decimals.find(|sign: char| !is_digit(sign)).unwrap_or(decimals.len())];
+    let (number, end) = match decimals.is_empty() {
+        true => (digits.to_owned(), whole),
+        false => (format!("{digits}.{decimals}"), whole + 1 + decimals.len()),
+    };
+    Number::parse(&number)?;
+    Some((number, &text[end..]))
 }
 
 /// `Transfer Rate Minimum : 42.0 MB/sec`, as the program copies its result.
@@ -236,8 +116,8 @@ fn hd_tune(lines: &[&str]) -> Vec<Output> {
         let Some((name, value)) = lower.split_once(':') else { continue };
         let found = FIGURES.iter().find(|(known, ..)| *known == name.trim());
         let Some(&(_, test, rw, metric)) = found else { continue };
-        let Some((value, unit)) = leading(value) else { continue };
-        let unit = match unit.split(' ').next().unwrap_or_default() {
+        let Some((value, unit)) = decimal(value) else { continue };
+        let unit = match unit.trim().split(' ').next().unwrap_or_default() {
             "mb/sec" | "mb/s" => "MB/s",
             "ms" => "ms",
             _ => continue,
@@ -249,62 +129,11 @@ fn hd_tune(lines: &[&str]) -> Vec<Output> {
         if let Some(output) = all.last_mut() {
             let options =
                 [("rw", rw), ("iodepth", "1"), ("kb_base", if unit == "ms" { "" } else { "either" })];
-            output.add(index, test, &format!("read{metric}"), (value, unit), &options);
+            output.add(index, test, &format!("read{metric}"), (&value, unit), &options);
         }
     }
     all
 }
-
-/// `Average: 3450 MB/s` below the head of a test: `Type: Random Read - ... - Block Size: 4KB`.
-fn phoronix(lines: &[&str]) -> Vec<Output> {
-    let mut all: Vec<Output> = Vec::new();
-    let mut head: Option<(usize, &str)> = None;
-    for (index, line) in lines.iter().enumerate() {
-        let line = line.trim();
-        if line.contains("Type: ") && line.contains("Block Size: ") {
-            head = Some((index, line));
-        }
-        let Some((start, load)) = head.filter(|(start, _)| index - start < MAX_PHORONIX) else { continue };
-        let Some((value, unit)) = line.strip_prefix("Average:").and_then(leading) else { continue };
-        let part = |name: &str| {
-            load.split(" - ")
-                .find_map(|part| part.trim_matches(['[', ']', ' ']).split_once(name))
-                .map(|(_, value)| value.trim_matches([']', ' ']))
-        };
-        let rw = match part("Type: ") {
-            Some("Random Read") => "randread",
-            Some("Random Write") => "randwrite",
-            Some("Sequential Read") => "read",
-            Some("Sequential Write") => "write",
-            _ => continue,
-        };
-        let bs = part("Block Size: ").unwrap_or_default().trim_end_matches(['B', 'i']).to_lowercase();
-        let direct = match part("Direct: ") {
-            Some("Yes") => "1",
-            Some("No") => "0",
-            _ => "",
-        };
-        let (metric, unit) = match unit {
-            "IOPS" => ("iops", "IOPS"),
-            "MB/s" => ("bytes_per_second", "MB/s"),
-            _ => continue,
-        };
-        let mut output = Output::at(start, "Phoronix Test Suite");
-        let direction = if rw.ends_with("write") { "write" } else { "read" };
-        let options = [
-            ("rw", rw),
-            ("bs", bs.as_str()),
-            ("direct", direct),
-            ("kb_base", if metric == "iops" { "" } else { "either" }),
-        ];
-        output.add(index, &format!("{rw}-{bs}"), &format!("{direction}.{metric}"), (value, unit), &options);
-        all.push(output);
-    }
-    all
-}
-
-/// Lines from the head of a test of Phoronix to its result.
-const MAX_PHORONIX: usize = 60;
 
 /// The table of `iostat -x` or `iostat -d`: each device of each report, in order; the first report counts from the start of the machine.
 fn iostat(lines: &[&str]) -> Vec<Output> {
@@ -414,11 +243,15 @@ mod tests {
 
     use super::*;
 
-    fn found(text: &str) -> Vec<SourceReport> {
+    pub(super) fn found(text: &str) -> Vec<SourceReport> {
         read(&SourceText::new(text))
     }
 
-    fn read_op(report: &SourceReport, name: &str) -> ImportedOp {
+    pub(super) fn names(report: &SourceReport) -> Vec<&str> {
+        report.tests.iter().map(|test| test.name.as_str()).collect()
+    }
+
+    pub(super) fn read_op(report: &SourceReport, name: &str) -> ImportedOp {
         let test = report.tests.iter().find(|test| test.name == name).unwrap_or_else(|| panic!("{report:?}"));
         test.imported.entries[0].op(fathom_model::Op::Read).unwrap().clone()
     }
@@ -441,35 +274,17 @@ mod tests {
     }
 
     #[test]
-    fn crystal_disk_mark_of_two_generations() {
-        let text = "CrystalDiskMark 8.0.4 x64\n* MB/s = 1,000,000 bytes/s\n[Read]\n  SEQ    1MiB (Q=  8, T= 1):  3558.018 MB/s [   3393.2 IOPS] <  2356.18 us>\n\
-                      RND    4KiB (Q= 32, T= 1):   404.9 MB/s [ 98852.5 IOPS] <   323.30 us>\n[Write]\n  SEQ    1MiB (Q=  8, T= 1):  3000.0 MB/s [ 2861.0 IOPS] < 2790.0 us>\n";
-        let all = found(text);
-        assert_eq!(all.len(), 1);
-        let names: Vec<&str> = all[0].tests.iter().map(|test| test.name.as_str()).collect();
-        assert_eq!(names, ["seq-read-1m-q8t1", "rand-read-4k-q32t1", "seq-write-1m-q8t1"]);
-        let read = read_op(&all[0], "rand-read-4k-q32t1");
-        assert_eq!((read.iops.unwrap().value, read.bytes_per_second.unwrap().value), (98_852.5, 404.9e6));
-        assert_eq!(read.lat.mean.unwrap().value, 323_300);
-        let old = found("  Random Read 4KiB (Q= 32,T= 2) :   551.815 MB/s [134720.5 IOPS]\n");
-        assert_eq!(old[0].tests[0].name, "rand-read-4k-q32t2");
-    }
-
-    #[test]
-    fn sysbench_hd_tune_phoronix_and_iostat() {
-        let sysbench = "File operations:\n    reads/s:                      2086.40\n    writes/s:                     0.00\n\
-                        Throughput:\n    read, MiB/s:                  32.60\n";
-        let read = read_op(&found(sysbench)[0], "fileio");
-        assert_eq!(
-            (read.iops.unwrap().value, read.bytes_per_second.unwrap().value),
-            (2086.4, 32.6 * 1_048_576.0)
-        );
+    fn hd_tune_phoronix_and_iostat() {
         let tune = "HD Tune Pro: disk Benchmark\nTransfer Rate Minimum : 42.0 MB/sec\nTransfer Rate Average : 50.9 MB/sec\nAccess Time : 6.62 ms\nCPU Usage : -1.0%\n";
         let all = found(tune);
         assert_eq!(
             all[0].tests.iter().map(|test| test.name.as_str()).collect::<Vec<_>>(),
             ["transfer-rate", "access-time"]
         );
+        let commas = found("Transfer Rate Average : 445,6 MB/s\nAccess Time           : 0,067 ms\n");
+        let rate = read_op(&commas[0], "transfer-rate").bytes_per_second.unwrap();
+        assert_eq!(rate.value, 445.6 * 1_048_576.0);
+        assert_eq!(read_op(&commas[0], "access-time").lat.mean.unwrap().value, 67_000);
         let phoronix = "Flexible IO Tester 3.35:\n    pts/fio-2.0.0 [Type: Random Read - Engine: Linux AIO - Direct: Yes - Block Size: 4KB - Disk Target: Default]\n\
                         \n    Type: Random Read\n        12\n\n    Average: 98600 IOPS\n    Deviation: 0.5%\n";
         let all = found(phoronix);
