@@ -56,6 +56,11 @@ impl SegmentKind {
         )
     }
 
+    /// True for lines that begin with the word for an operation.
+    fn is_operation(&self) -> bool {
+        matches!(self, SegmentKind::Op(_) | SegmentKind::GroupOp(_))
+    }
+
     /// Goes on over empty lines.
     fn spans_blank_lines(&self) -> bool {
         matches!(self, SegmentKind::Percentiles(..))
@@ -182,7 +187,11 @@ pub(super) fn has_results(text: &str) -> bool {
     text.lines().any(|line| {
         starts.clear();
         in_line(line, 0, &mut starts);
-        starts.iter().any(|start: &Start| start.kind.has_results())
+        starts.iter().any(|start: &Start| {
+            // The words for operations begin lines of any list; fio's have fields.
+            let has_fields = !start.kind.is_operation() || line[start.body..].contains('=');
+            start.kind.has_results() && has_fields
+        })
     })
 }
 
@@ -211,13 +220,20 @@ fn in_line(line: &str, offset: usize, starts: &mut Vec<Start>) {
         }
         let job = || has_jobs.then(|| job_at(line, at)).flatten();
         let disk = || has_disks.then(|| disk_at(line, at)).flatten();
-        if let Some((length, kind)) = job().or_else(|| known_at(&line[at..])).or_else(disk) {
+        let known = || known_at(&line[at..]).filter(|(length, kind)| !is_of_list(kind, &line[at + length..]));
+        if let Some((length, kind)) = job().or_else(known).or_else(disk) {
             starts.push(Start { at: offset + at, body: offset + at + length, kind });
             at += length;
         }
         // The body may begin within a word.
         at += line[at..].find(is_blank).unwrap_or(line.len() - at);
     }
+}
+
+/// True of `read: 520 MB/s`, a figure of a plain list: fio's figures are fields.
+fn is_of_list(kind: &SegmentKind, behind: &str) -> bool {
+    let has_digit = behind.contains(|sign: char| sign.is_ascii_digit());
+    kind.is_operation() && has_digit && !behind.contains('=')
 }
 
 /// One of the known beginnings, with its length.
@@ -308,4 +324,17 @@ fn versions(text: &str) -> impl Iterator<Item = &str> {
             && version.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
         is_version.then_some(version)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_a_plain_list_are_none_of_fio() {
+        assert!(!has_results("Model: X\nSeq read: 520 MB/s\nSeq write: 480 MB/s\nRandom\nread:\n"));
+        assert!(has_results("  read: IOPS=6842, BW=26.7MiB/s\n"));
+        let text = "  read: IOPS=6842, BW=26.7MiB/s\nSeq write: 480 MB/s\n";
+        assert_eq!(segments(&SourceText::new(text)).len(), 1);
+    }
 }
