@@ -9,6 +9,7 @@
 mod bench_json;
 mod derive;
 mod detect;
+mod encoding;
 mod error;
 mod fio_json;
 mod fio_terse;
@@ -28,9 +29,8 @@ mod text;
 mod tools;
 
 pub use detect::detect;
+pub use encoding::decode;
 pub use error::ImportError;
-
-use std::borrow::Cow;
 
 use fathom_record::{ImportFormat, RunRecord};
 
@@ -39,7 +39,8 @@ use fathom_record::{ImportFormat, RunRecord};
 /// # Errors
 /// The text has no figure of a known format, or is cut off in its middle; the error names the line and the remedy.
 pub fn import(text: &str, file: &str) -> Result<RunRecord, ImportError> {
-    let text = if html::is_html(text) { html::text_of(text).into() } else { Cow::Borrowed(text) };
+    let text = text::without_escapes(text);
+    let text = if html::is_html(&text) { html::text_of(&text).into() } else { text };
     let format = detect(&text).ok_or_else(|| ImportError::unknown(&text))?;
     import_as(format, &text, file)
 }

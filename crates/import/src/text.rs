@@ -43,6 +43,18 @@ impl SourceText {
         SourceText::of_plain(lines.join("\n"))
     }
 
+    /// The text without a number that its end may have cut: the value of a field whose line does not end.
+    pub fn without_cut_number(&self) -> SourceText {
+        let rest = self.text.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.');
+        let number = &self.text[rest.len()..];
+        // Two decimals are all that is printed.
+        let is_whole = number.rsplit_once('.').is_some_and(|(_, decimals)| decimals.len() >= 2);
+        let before = rest.trim_end_matches(' ');
+        let is_value = before.ends_with('=') || before.ends_with("=[");
+        let is_cut = !number.is_empty() && is_value && !is_whole;
+        SourceText::of_plain(if is_cut { rest } else { &self.text }.to_owned())
+    }
+
     /// All of it.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -97,6 +109,37 @@ fn plain(text: &str) -> String {
     out
 }
 
+/// `text` without the sequences that colour a terminal, or move in it.
+pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
+    if !text.contains(ESCAPE) {
+        return Cow::Borrowed(text);
+    }
+    let mut parts = text.split(ESCAPE);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    parts.for_each(|part| out.push_str(behind_escape(part)));
+    out.into()
+}
+
+const ESCAPE: char = '\u{1b}';
+
+/// What follows an escape sequence, of which `text` has all but the first character.
+fn behind_escape(text: &str) -> &str {
+    let from = |at: Option<usize>| at.map_or("", |at| &text[at..]);
+    match text.chars().next() {
+        // Parameters, and a letter that ends them; a line that ends before is no part of it.
+        Some('[') => {
+            let end = text[1..].find(|sign: char| !matches!(sign, ' '..='?')).map(|at| at + 1);
+            let is_letter = end.is_some_and(|end| text[end..].starts_with(|sign| matches!(sign, '@'..='~')));
+            from(end.map(|end| end + usize::from(is_letter)))
+        }
+        // The title of a window, up to a bell or the next escape.
+        Some(']') => from(text.find('\u{7}').map(|at| at + 1)),
+        Some('(' | ')') => from(text.char_indices().nth(2).map(|(at, _)| at)),
+        Some(sign) if sign.is_ascii_graphic() => &text[1..],
+        _ => text,
+    }
+}
+
 /// A part of a text for a list: one line of at most 120 characters.
 pub(crate) fn excerpt(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -112,5 +155,29 @@ mod tests {
         let source = SourceText::new("\u{feff}a\u{a0}— b\r\n&gt;=64&nbsp;µs\n\u{ff1a}x");
         assert_eq!(source.as_str(), "a - b\n>=64 us\n:x");
         assert_eq!((source.line_of(0), source.line_of(7), source.line_at(8)), (1, 2, ">=64 us"));
+    }
+
+    #[test]
+    fn colours_of_a_terminal_are_no_text() {
+        let text =
+            "\u{1b}]0;title\u{7}\u{1b}[1;32m  read\u{1b}[0m: IOPS=\u{1b}[31m6842\u{1b}[K\u{1b}(B, x\u{1b}[";
+        assert_eq!(without_escapes(text), "  read: IOPS=6842, x");
+        assert_eq!(without_escapes("a\u{1b}[3\nb\u{1b}"), "a\nb");
+        assert_eq!(without_escapes("a"), "a");
+    }
+
+    #[test]
+    fn a_number_at_the_end_of_a_text_may_be_cut() {
+        for (text, rest) in [
+            ("IOPS=68", "IOPS="),
+            ("min=8, avg= 14.", "min=8, avg= "),
+            ("99.00th=[  40", "99.00th=[  "),
+            ("IOPS=68\n", "IOPS=68\n"),
+            ("avg=1, stdev=40.30", "avg=1, stdev=40.30"),
+            ("util=99.57%", "util=99.57%"),
+            ("| A | 3000", "| A | 3000"),
+        ] {
+            assert_eq!(SourceText::new(text).without_cut_number().as_str(), rest);
+        }
     }
 }

@@ -34,6 +34,7 @@ pub(crate) struct FioOutputs {
 
 /// Reads every output of a text.
 pub(crate) fn read(source: &SourceText) -> Result<FioOutputs, ImportError> {
+    let source = &source.without_cut_number();
     let segments = segment::segments(source);
     let outputs = outputs::divide(&segments);
     let mut found = FioOutputs { outputs: Vec::new(), earlier: Vec::new() };

@@ -266,8 +266,7 @@ fn is_file(name: &str) -> bool {
 /// The runs in a file: records, or the output of another program.
 fn of_file(name: &str) -> Result<Vec<SourceRun>, Complaint> {
     let bytes = IMPORT.read(Path::new(name)).map_err(AssessError::from)?;
-    // Pasted text may have characters of another encoding.
-    let text = String::from_utf8_lossy(&bytes);
+    let text = fathom_import::decode(&bytes);
     let origin = if name == "-" { "standard input" } else { name };
     let records = fathom_import::records(&text, name).map_err(|error| {
         Complaint::usage(format!("cannot read {origin}: {error}"), Some(error.hint.clone()))

@@ -101,8 +101,7 @@ pub fn run(arguments: &ImportArguments, location: &Location) -> Result<Exit, Com
         let name = file.to_string_lossy();
         let bytes =
             IMPORT.read(file).map_err(|error| Complaint::usage(error.to_string(), Some(error.hint())))?;
-        // Pasted text may have characters of another encoding.
-        let text = String::from_utf8_lossy(&bytes);
+        let text = fathom_import::decode(&bytes);
         let found = fathom_import::records(&text, &name).map_err(|error| refused(&name, &error))?;
         records.extend(found);
     }
