@@ -28,7 +28,7 @@ pub(crate) struct SourceText {
 impl SourceText {
     /// `text` with plain characters.
     pub fn new(text: &str) -> SourceText {
-        SourceText::of_plain(plain(text))
+        SourceText::of_plain(unlisted(plain(text)))
     }
 
     fn of_plain(text: String) -> SourceText {
@@ -109,6 +109,53 @@ fn plain(text: &str) -> String {
     out
 }
 
+/// Lines in a row from which on marks in front of all of them are no part of the text.
+const LISTED: usize = 4;
+
+/// `text` without the marks of quotations, `> `, and the numbers of lines, `12 | `, in front of several lines in a row.
+fn unlisted(text: String) -> String {
+    if !text.split('\n').any(|line| line.starts_with('>') || numbered(line).is_some()) {
+        return text;
+    }
+    let mut lines: Vec<&str> = text.split('\n').collect();
+    strip(&mut lines, |line, _| {
+        let rest = line.strip_prefix('>')?;
+        (rest.is_empty() || rest.starts_with([' ', '>'])).then(|| (0, rest.strip_prefix(' ').unwrap_or(rest)))
+    });
+    strip(&mut lines, |line, before| {
+        let (number, rest) = numbered(line)?;
+        before.is_none_or(|before| number == before + 1).then_some((number, rest))
+    });
+    lines.join("\n")
+}
+
+/// Takes away what `mark` finds in front of each of several lines in a row: a number, and the rest of the line.
+fn strip<'a>(lines: &mut [&'a str], mark: impl Fn(&'a str, Option<u64>) -> Option<(u64, &'a str)>) {
+    let mut from = 0;
+    while from < lines.len() {
+        let mut before = None;
+        let marked = lines[from..].iter().map_while(|line| {
+            let (number, rest) = mark(line, before)?;
+            before = Some(number);
+            Some(rest)
+        });
+        let rests: Vec<&str> = marked.collect();
+        let count = rests.len();
+        if count >= LISTED {
+            lines[from..from + count].copy_from_slice(&rests);
+        }
+        from += count.max(1);
+    }
+}
+
+/// The number of a line in a listing, and the line: `  5 |   read: IOPS=6842`.
+fn numbered(line: &str) -> Option<(u64, &str)> {
+    let line = line.trim_start();
+    let end = line.find(|sign: char| !sign.is_ascii_digit())?;
+    let rest = line[end..].trim_start().strip_prefix(['|', ':'])?;
+    Some((line[..end].parse().ok()?, rest.strip_prefix(' ').unwrap_or(rest)))
+}
+
 /// `text` without the sequences that colour a terminal, or move in it.
 pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
     if !text.contains(ESCAPE) {
@@ -155,6 +202,23 @@ mod tests {
         let source = SourceText::new("\u{feff}a\u{a0}— b\r\n&gt;=64&nbsp;µs\n\u{ff1a}x");
         assert_eq!(source.as_str(), "a - b\n>=64 us\n:x");
         assert_eq!((source.line_of(0), source.line_of(7), source.line_at(8)), (1, 2, ">=64 us"));
+    }
+
+    #[test]
+    fn marks_in_front_of_lines_are_no_text() {
+        let text = |lines: &[&str], mark: &dyn Fn(usize) -> String| -> String {
+            lines.iter().enumerate().map(|(at, line)| format!("{}{line}\n", mark(at))).collect()
+        };
+        let lines = ["a: (g=0)", "  read: IOPS=5", "     | 90.00th=[  190]", "", "1: x"];
+        let plain = text(&lines, &|_| String::new());
+        for mark in
+            [&|_| "> ".to_owned() as String, &|at| format!(" {} | ", at + 9)] as [&dyn Fn(usize) -> String; 2]
+        {
+            assert_eq!(SourceText::new(&text(&lines, mark)).as_str(), plain);
+        }
+        for text in ["> a\n> b\nc\n", "1: a\n2: b\n4: c\n5: d\n", ">a\n>b\n>c\n>d\n"] {
+            assert_eq!(SourceText::new(text).as_str(), text);
+        }
     }
 
     #[test]
