@@ -325,6 +325,9 @@ pub(super) fn unit_of(text: &str) -> Option<(&'static str, Quantity)> {
 
 /// What a head says.
 pub(super) fn column(head: &str) -> ColumnKind {
+    if head.split_whitespace().nth(MAX_HEAD_WORDS).is_some() {
+        return ColumnKind::Label;
+    }
     let lower = head.to_lowercase();
     let unit = unit_of(head);
     let named = QUANTITIES.iter().filter_map(|&(word, quantity)| Some((lower.find(word)?, quantity)));
@@ -376,6 +379,8 @@ pub(super) fn column(head: &str) -> ColumnKind {
     })
 }
 
+/// More words are a sentence, and no head.
+const MAX_HEAD_WORDS: usize = 8;
 /// Letters of the longest head.
 const MAX_HEAD: usize = 48;
 
