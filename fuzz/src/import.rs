@@ -1,6 +1,6 @@
 //! The output of other programs, in every format.
 
-use fathom_import::{import, import_as, records};
+use fathom_import::{decode, import, import_as, records};
 use fathom_record::{ImportFormat, RunRecord};
 
 use crate::{messages, rendering};
@@ -19,7 +19,7 @@ const FORMATS: [ImportFormat; 9] = [
 
 /// Reads the text as what it is and as every other format; what is read is a record that can be stored and shown.
 pub fn check(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
+    let text = decode(data);
     match records(&text, "fuzz") {
         Ok(found) => found.iter().for_each(check_record),
         Err(error) => messages::check(&error, Some(&error.hint)),

@@ -26,8 +26,16 @@ struct Copied<'a> {
 
 /// `1073741824 bytes (1.1 GB, 1.0 GiB) copied, 5.1 s, 210 MB/s`, with the command line above it where it stands there.
 pub(super) fn read(lines: &[&str]) -> Vec<Output> {
-    let found = lines.iter().enumerate().filter_map(|(index, line)| Some((index, copied(line)?)));
+    let is_result = |index: &usize| !is_progress(lines, *index);
+    let found = (0..lines.len()).filter_map(|index| Some((index, copied(lines[index])?)));
+    let found = found.filter(|(index, _)| is_result(index));
     found.map(|(index, copied)| output(lines, index, copied)).collect()
+}
+
+/// True of the states of `status=progress`, which stand in one line, before the counts of the same run.
+fn is_progress(lines: &[&str], index: usize) -> bool {
+    let states = lines[index].matches(" bytes (").count();
+    states > 1 && lines.get(index + 1).is_some_and(|line| is_count(line))
 }
 
 /// True of a line that tells a result.
@@ -126,11 +134,22 @@ fn latin(sign: char) -> char {
     }
 }
 
+/// A block size as fio writes it: dd's `MB` is 1,000,000 bytes, and fio's is as much as `M`.
+fn block_size(text: &str) -> String {
+    let scales = [("kB", 1_000_u64), ("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)];
+    let bytes = scales.iter().find_map(|(unit, scale)| {
+        let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        count.checked_mul(*scale)
+    });
+    bytes.map_or_else(|| text.to_owned(), |bytes| bytes.to_string())
+}
+
 fn output(lines: &[&str], index: usize, copied: Copied<'_>) -> Output {
     let above = &lines[index.saturating_sub(MAX_ABOVE)..index];
     let command = above.iter().rev().find(|line| line.contains("dd ") && line.contains("if="));
     let words: Vec<&str> = command.map(|line| line.split_whitespace().collect()).unwrap_or_default();
     let word = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)).unwrap_or_default();
+    let block_size = block_size(word("bs="));
     let direction = match words.is_empty() {
         true => "",
         false if word("of=").starts_with("/dev/null") => "read",
@@ -145,7 +164,7 @@ fn output(lines: &[&str], index: usize, copied: Copied<'_>) -> Output {
     let flushes = word("conv=").split(',').any(|word| matches!(word, "fsync" | "fdatasync"));
     let options = [
         ("rw", direction),
-        ("bs", word("bs=")),
+        ("bs", block_size.as_str()),
         ("direct", direct),
         ("end_fsync", if flushes { "1" } else { "" }),
         ("iodepth", "1"),
@@ -220,6 +239,20 @@ mod tests {
         {
             assert!(read(&crate::text::SourceText::new(text)).is_empty(), "{text}");
         }
+    }
+
+    #[test]
+    fn states_of_a_run_are_no_results() {
+        let state =
+            |seconds: u32| format!("\r{seconds}00000000 bytes (1 GB, 1 GiB) copied, {seconds} s, 100 MB/s");
+        let text = format!(
+            "$ dd if=/dev/sda of=/dev/null bs=1MB status=progress\n{}{}\n300+0 records in\n300+0 records out\n\
+             300000000 bytes (300 MB, 286 MiB) copied, 3.1 s, 96.8 MB/s\n",
+            state(1),
+            state(2)
+        );
+        check(&text, 300_000_000, 3.1, 96.8e6);
+        assert_eq!(found(&text)[0].tests[0].imported.load.block_size.read.unwrap().max, 1_000_000);
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub(super) fn read(lines: &[&str]) -> Vec<Output> {
     let mut runs: Vec<Run> = Vec::new();
     for (index, line) in lines.iter().enumerate() {
         let line = line.trim_start_matches(['>', ' ', '\t']).trim_end();
+        if index + 1 == lines.len() && is_cut(line) {
+            break;
+        }
         let version = version(line);
         let begins = runs.last().is_none_or(|run| run.has_rate && line.starts_with("reads/s:"));
         if version.is_some() || begins {
@@ -34,6 +37,13 @@ pub(super) fn read(lines: &[&str]) -> Vec<Output> {
         }
     }
     runs.into_iter().filter(|run| run.has_rate).map(Run::output).collect()
+}
+
+/// True of a line without an end that ends within a number, which the program prints with two decimals.
+fn is_cut(line: &str) -> bool {
+    let number = line.rsplit([' ', ':']).next().unwrap_or_default();
+    let decimals = number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    number.ends_with(|sign: char| sign.is_ascii_digit() || sign == '.') && decimals < 2
 }
 
 /// `1.0.20` of `sysbench 1.0.20 (using ...)`, `0.4.12` of `sysbench 0.4.12:  multi-threaded ...`.
@@ -277,6 +287,9 @@ mod tests {
         let read = read_op(&found(text)[0], "fileio");
         let rates = (read.iops.unwrap().value, read.bytes_per_second.unwrap().value);
         assert_eq!(rates, (2086.4, 32.6 * 1_048_576.0));
+        // The end of a text may cut a number.
+        let cut = &text[..text.len() - 2];
+        assert!(read_op(&found(cut)[0], "fileio").bytes_per_second.is_none());
         assert!(found("sysbench 1.0.20\nNumber of threads: 1\nLatency (ms):\n  avg:   1.10\n").is_empty());
     }
 }
