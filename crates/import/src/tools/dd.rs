@@ -7,6 +7,23 @@ use super::{Output, decimal};
 const COPIED: &[&str] =
     &["copi", "kopi", "kopy", "kopír", "копи", "копі", "复制", "複製", "拷贝", "コピー", "복사"];
 
+/// What the word for "records" has in it, or in Chinese the words for "read" and "written".
+const RECORDS: &[&str] = &[
+    "record",
+    "datens",
+    "запис",
+    "registr",
+    "rekord",
+    "záznam",
+    "kayıt",
+    "レコード",
+    "读",
+    "写",
+    "讀",
+    "寫",
+    "레코드",
+];
+
 /// Units of its time.
 const SECONDS: &[&str] = &["s", "sec", "secs", "second", "seconds", "c", "с", "秒", "초"];
 
@@ -43,13 +60,13 @@ pub(crate) fn is_result(line: &str) -> bool {
     copied(line).is_some()
 }
 
-/// True of `100+0 records in`, in any language.
+/// True of `100+0 records in`, in any of these languages.
 pub(crate) fn is_count(line: &str) -> bool {
-    let text = unquoted(line);
+    let text = unquoted(line).to_lowercase();
     let Some((count, rest)) = text.split_once('+') else { return false };
-    let is_number = |text: &str| !text.is_empty() && text.chars().all(|sign| sign.is_ascii_digit());
-    let partial = rest.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(rest.len());
-    is_number(count.trim_start_matches(|sign: char| !sign.is_ascii_digit())) && is_number(&rest[..partial])
+    let is_number = count.ends_with(|sign: char| sign.is_ascii_digit())
+        && rest.starts_with(|sign: char| sign.is_ascii_digit());
+    is_number && text.chars().count() <= MAX_WORDS && RECORDS.iter().any(|word| text.contains(word))
 }
 
 /// The line without the marks of a quoted mail.
@@ -261,7 +278,10 @@ mod tests {
             ("100+0 records out", true),
             ("> 16384+0 Datensätze ein", true),
             ("记录了100+0 的读入", true),
+            ("100+0 enregistrements lus", true),
+            ("записей получено: 100+0", true),
             ("1 + 1", false),
+            ("## 4+2 erasure coding", false),
             ("Random reads", false),
         ] {
             assert_eq!(super::is_count(line), is_count, "{line}");
