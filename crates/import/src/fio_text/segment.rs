@@ -189,7 +189,7 @@ pub(super) fn has_results(text: &str) -> bool {
         in_line(line, 0, &mut starts);
         starts.iter().any(|start: &Start| {
             // The words for operations begin lines of any list; fio's have fields.
-            let has_fields = !start.kind.is_operation() || line[start.body..].contains('=');
+            let has_fields = !start.kind.is_operation() || has_field(&line[start.body..]);
             start.kind.has_results() && has_fields
         })
     })
@@ -233,7 +233,18 @@ fn in_line(line: &str, offset: usize, starts: &mut Vec<Start>) {
 /// True of `read: 520 MB/s`, a figure of a plain list: fio's figures are fields.
 fn is_of_list(kind: &SegmentKind, behind: &str) -> bool {
     let has_digit = behind.contains(|sign: char| sign.is_ascii_digit());
-    kind.is_operation() && has_digit && !behind.contains('=')
+    kind.is_operation() && has_digit && !has_field(behind)
+}
+
+/// Fields of the lines of operations.
+const FIELDS: &[&str] =
+    &["io=", "iops=", "bw=", "aggrb=", "minb=", "maxb=", "mint=", "maxt=", "run=", "runt="];
+
+/// True of a text with one of these fields, as pages and translations may have changed it.
+fn has_field(text: &str) -> bool {
+    let text: String = text.chars().filter(|sign| !sign.is_whitespace()).collect();
+    let text = text.to_ascii_lowercase();
+    FIELDS.iter().any(|field| text.contains(field))
 }
 
 /// One of the known beginnings, with its length.
@@ -332,7 +343,7 @@ mod tests {
 
     #[test]
     fn figures_of_a_plain_list_are_none_of_fio() {
-        assert!(!has_results("Model: X\nSeq read: 520 MB/s\nSeq write: 480 MB/s\nRandom\nread:\n"));
+        assert!(!has_results("Model: X\nSeq read: 520 MB/s\nSeq write: 480 MB/s (QD=32)\nRandom\nread:\n"));
         assert!(has_results("  read: IOPS=6842, BW=26.7MiB/s\n"));
         let text = "  read: IOPS=6842, BW=26.7MiB/s\nSeq write: 480 MB/s\n";
         assert_eq!(segments(&SourceText::new(text)).len(), 1);
