@@ -118,8 +118,11 @@ enum CellMarks {
     Blanks,
 }
 
+/// Lines by their places, each with its cells.
+type Rows = Vec<(usize, Vec<String>)>;
+
 /// The lines of a table that begins at a line, without rules.
-fn block(lines: &[&str], at: usize) -> Option<(CellMarks, Vec<(usize, Vec<String>)>)> {
+fn block(lines: &[&str], at: usize) -> Option<(CellMarks, Rows)> {
     let is_ruled = lines.get(at + 1).is_some_and(|line| line.contains('-') && is_rule(&barred(line)));
     let marks = match () {
         () if cells(lines[at]).is_some() => CellMarks::Signs,
@@ -134,7 +137,7 @@ fn block(lines: &[&str], at: usize) -> Option<(CellMarks, Vec<(usize, Vec<String
         CellMarks::Blanks => aligned(line).filter(|cells| cells.len() == count),
     };
     let rows = lines[at..].iter().enumerate().map_while(|(index, line)| Some((at + index, of_line(line)?)));
-    let rows: Vec<(usize, Vec<String>)> = rows.filter(|(_, row)| !is_rule(row)).collect();
+    let rows: Rows = rows.filter(|(_, row)| !is_rule(row)).collect();
     (rows.len() > 1).then_some((marks, rows))
 }
 
