@@ -334,7 +334,10 @@ fn contradicted(run: &RunTest, stated: &StatedFigure) -> Option<String> {
     let has_all_digits =
         is_count && stated.value.resolution <= measured.resolution && measured.value >= FULL_DIGITS;
     let is_rounded = factor.ln().abs() <= ROUNDING && !stated.text.starts_with('~');
-    if is_rounded && !has_all_digits || is_about(stated, measured.value) {
+    if is_rounded && !has_all_digits
+        || is_round(stated.value.value, measured.value)
+        || is_about(stated, measured.value)
+    {
         return None;
     }
     let apart = factor.max(1.0 / factor);
@@ -359,6 +362,18 @@ fn contradicted(run: &RunTest, stated: &StatedFigure) -> Option<String> {
         stated.text,
         stated.kind.name()
     ))
+}
+
+/// A round statement may be so far from what was measured.
+const ROUND: f64 = 0.10;
+
+/// True of what the measured figure rounds to: the zeros at the end of `7000` or `30 s` are not meant to be exact. `7000` has one
+/// digit that is, `25000` two.
+fn is_round(stated: f64, measured: f64) -> bool {
+    let is_multiple = |unit: f64| (stated / unit - (stated / unit).round()).abs() < 1e-6;
+    let digit = 10f64.powf(stated.log10().floor());
+    let unit = if is_multiple(digit) { digit } else { digit / 10.0 };
+    is_multiple(unit) && (measured - stated).abs() <= (unit / 2.0).min(ROUND * stated)
 }
 
 /// True of what is said to be about right, to one of its last digit: `~30 s` of 24 s.
@@ -570,6 +585,33 @@ mod tests {
         assert_eq!(of(source(&[small(2000.0), large("read", 60.5), large("write", 59.5)])), [SharedLimit]);
         assert_eq!(of(source(&[small(1000.0), large("read", 60.5), large("write", 59.5)])), []);
         assert_eq!(of(source(&[small(2000.0), large("read", 60.5), large("write", 99.5)])), []);
+    }
+
+    /// Whether a statement of this text and resolution contradicts 6,842 IOPS.
+    fn contradicts_rate(value: f64, resolution: f64) -> bool {
+        let figure = |value, resolution| Figure { value, resolution, ..Figure::default() };
+        let op = ImportedOp { iops: Some(figure(6842.0, 0.5)), ..ImportedOp::default() };
+        let entries = vec![ImportedEntry { read: Some(op), ..ImportedEntry::default() }];
+        let text = format!("{value} IOPS");
+        let value = figure(value, resolution);
+        let stated =
+            vec![StatedFigure { figure: "read.iops".to_owned(), text, value, ..StatedFigure::default() }];
+        let imported = Some(ImportedTest { entries, stated, ..ImportedTest::default() });
+        kinds(|run| run.imported = imported.clone()).contains(&ContradictionKind::Stated)
+    }
+
+    #[test]
+    fn a_round_statement_is_no_contradiction() {
+        for (value, is_one) in [
+            (7000.0, false),
+            (6800.0, false),
+            (6840.0, false),
+            (6500.0, true),
+            (6000.0, true),
+            (68420.0, true),
+        ] {
+            assert_eq!(contradicts_rate(value, 0.5), is_one, "{value}");
+        }
     }
 
     /// The claim on a sequential read at `rate` MiB/s beside a surface whose fastest place has 15.8 MiB/s with one I/O of 64 KiB
