@@ -415,6 +415,8 @@ fn own_text(lines: &[&str], starts: &[u64], at: usize) -> String {
 /// False of a statement on another disk, machine, program, operation or order than those of the test.
 fn can_be_about(one: &Statement, output: &Output, own: &str) -> bool {
     let lower = one.sentence.to_lowercase();
+    let is_near =
+        one.kind == StatementKind::Rate && apart(one, output).is_some_and(|apart| apart <= MISQUOTED);
     let fits = |test: &SourceTest| {
         let load = &test.imported.load;
         let names = format!("{own}\n{}\n{}\n{:?}", test.name, test.heading, load.target);
@@ -424,7 +426,11 @@ fn can_be_about(one: &Statement, output: &Output, own: &str) -> bool {
             (false, true) => is_random == Some(true),
             _ => false,
         };
-        !is_other_order && !subject::names_other(&one.sentence, &names, &test.imported.tool)
+        let name = format!("{}\n{}", test.name, test.heading);
+        // The rate of the test itself ties the sentence to it.
+        (is_near || subject::is_plain(&one.sentence, &name))
+            && !is_other_order
+            && !subject::names_other(&one.sentence, &names, &test.imported.tool)
     };
     output.report.tests.iter().all(fits)
 }
@@ -464,13 +470,9 @@ fn tied(one: &Statement, above: &[usize], latest: Option<usize>, outputs: &[Outp
     let only = only.filter(|at| does(&outputs[*at], one.direction));
     match one.kind {
         StatementKind::Rate => {
-            let stated: f64 = one.value.trim_start_matches('~').parse().ok()?;
-            let apart = |at: usize| {
-                rates(&outputs[at], one.direction).map(|rate| (rate / stated).ln().abs()).reduce(f64::min)
-            };
             let near = above
                 .iter()
-                .filter_map(|at| Some((*at, apart(*at)?)))
+                .filter_map(|at| Some((*at, apart(one, &outputs[*at])?)))
                 .min_by(|one, other| one.1.total_cmp(&other.1));
             // One that is far from any rate speaks of the only output there is, if it is the first to do so.
             let has_rate = |at: &usize| {
@@ -487,6 +489,12 @@ fn tied(one: &Statement, above: &[usize], latest: Option<usize>, outputs: &[Outp
         StatementKind::Runtime => latest.filter(|at| does(&outputs[*at], one.direction)).or(only),
         StatementKind::Latency | StatementKind::Bandwidth => only,
     }
+}
+
+/// How far a stated rate is from the nearest one of an output, as a logarithm.
+fn apart(one: &Statement, output: &Output) -> Option<f64> {
+    let stated: f64 = one.value.trim_start_matches('~').parse().ok()?;
+    rates(output, one.direction).map(|rate| (rate / stated).ln().abs()).reduce(f64::min)
 }
 
 fn rates(output: &Output, direction: Option<MetricDirection>) -> impl Iterator<Item = f64> {
@@ -659,6 +667,7 @@ mod tests {
             "1% of reads take longer than 0.4 ms. Most reads finish below 0.2 ms.",
             "## 2 Comments\n\nIt reached 500 IOPS.",
             "The volume has 3000 IOPS.",
+            "Reddit shows 12,000 IOPS. The controller latency is 5 ms. At night it reached 500 IOPS.",
             "joe: I got 500 IOPS on mine.",
         ] {
             assert_stated(other, &[]);
