@@ -427,8 +427,8 @@ fn can_be_about(one: &Statement, output: &Output, own: &str) -> bool {
             _ => false,
         };
         let name = format!("{}\n{}", test.name, test.heading);
-        // The rate of the test itself ties the sentence to it.
-        (is_near || subject::is_plain(&one.sentence, &name))
+        // The rate of the test itself, or its latency, ties the sentence to it.
+        (is_near || is_near_latency(one, &test.imported) || subject::is_plain(&one.sentence, &name))
             && !is_other_order
             && !subject::names_other(&one.sentence, &names, &test.imported.tool)
     };
@@ -497,6 +497,29 @@ fn apart(one: &Statement, output: &Output) -> Option<f64> {
     rates(output, one.direction).map(|rate| (rate / stated).ln().abs()).reduce(f64::min)
 }
 
+/// A stated latency this near to one of a test is of that, and so is one whose unit is wrong by a factor of 1,000.
+const NEAR: f64 = 0.05;
+
+/// Whether a stated latency is that of a test, nearly or but for its unit.
+fn is_near_latency(one: &Statement, test: &ImportedTest) -> bool {
+    let Some(stated) = latency_ns(one) else { return false };
+    let Some(statistic) = Statistic::parse(&one.statistic) else { return false };
+    let ops = test.entries.iter().flat_map(|entry| [entry.read.as_ref(), entry.write.as_ref()]).flatten();
+    let mut latencies =
+        ops.flat_map(|op| [&op.lat, &op.clat]).filter_map(|latency| latency.statistic(statistic));
+    latencies.any(|found| {
+        let apart = (found.value.max(1) as f64 / stated).ln().abs();
+        apart <= NEAR || (apart - 1000_f64.ln()).abs() <= NEAR
+    })
+}
+
+/// A stated latency, ns.
+fn latency_ns(one: &Statement) -> Option<f64> {
+    let factor = if one.unit == "ms" { 1e6 } else { 1e3 };
+    let is_latency = one.kind == StatementKind::Latency;
+    Some(one.value.trim_start_matches('~').parse::<f64>().ok().filter(|_| is_latency)? * factor)
+}
+
 fn rates(output: &Output, direction: Option<MetricDirection>) -> impl Iterator<Item = f64> {
     let entries = output.report.tests.iter().flat_map(|test| &test.imported.entries);
     entries.flat_map(move |entry| {
@@ -519,8 +542,7 @@ fn does(output: &Output, direction: Option<MetricDirection>) -> bool {
 /// The name of the latency that is meant: the span that has the statistic, and of several the one that is nearest.
 fn latency_of(test: &ImportedTest, direction: &str, one: &Statement) -> Option<String> {
     let statistic = Statistic::parse(&one.statistic)?;
-    let factor = if one.unit == "ms" { 1e6 } else { 1e3 };
-    let stated = one.value.trim_start_matches('~').parse::<f64>().ok()? * factor;
+    let stated = latency_ns(one)?;
     let ops = test.entries.iter().filter_map(|entry| match direction {
         "write" => entry.write.as_ref(),
         _ => entry.read.as_ref(),
