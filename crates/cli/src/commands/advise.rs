@@ -58,7 +58,14 @@ pub struct AdviseArguments {
     #[arg(long = "price", value_parser = stated_price, value_name = "VOLUME=PRICE")]
     prices: Vec<StatedPrice>,
     /// Order of the volumes that meet the objective [default: price]
-    #[arg(long, value_enum, default_value = "price", hide_default_value = true, value_name = "FIGURE")]
+    #[arg(
+        help_heading = "Search",
+        long,
+        value_enum,
+        default_value = "price",
+        hide_default_value = true,
+        value_name = "FIGURE"
+    )]
     by: AdvisedBy,
     /// Growth of the load to predict: 2x, 1.5x, 150% [default: 1x]
     #[arg(long, value_parser = growth, value_name = "FACTOR", default_value = "1x", hide_default_value = true)]
