@@ -168,8 +168,9 @@ pub(crate) fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
         suite: Some(plan.suite.name.clone()),
         recommended: plan.suite.recommended,
     });
-    let (name, settings) = (plan.target_name(), &plan.settings.run);
-    let header = crate::conditions::header(activity, &name, settings, plan.seed, &plan.notes, session);
+    let (name, settings) = (plan.target_name(), &plan.settings);
+    let (run, further) = (&settings.run, &settings.further);
+    let header = crate::conditions::header(activity, &name, run, further, plan.seed, &plan.notes, session);
     RunHeader { expectations: plan.expectations.clone(), ..header }
 }
 

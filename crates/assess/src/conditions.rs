@@ -1,7 +1,7 @@
 //! From what the kernel tells to what a record keeps. Copies; decides nothing.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fathom_record::conditions::{
     CgroupRecord, Conditions, DeviceRecord, DmiRecord, FilesystemRecord, HostRecord, ProviderRecord,
@@ -17,15 +17,37 @@ use fathom_sys::files::SYSTEM_TEXT;
 use crate::launch::launch;
 use crate::site::RunSettings;
 
-/// Enters this machine and the target into the header of a run that begins now; what cannot be found out stays empty. Labels of the
-/// header say what the firmware does not (`provider`, `instance`).
-pub fn enter_conditions(header: &mut RunHeader, target: Option<&Path>, clock: ClockFacts) {
+/// Enters this machine and the first target into the header of a run that begins now; what cannot be found out stays empty. Labels of
+/// the header say what the firmware does not (`provider`, `instance`).
+pub fn enter_conditions(header: &mut RunHeader, targets: &[&Path], clock: ClockFacts) {
     header.started_unix_ms = fathom_sys::clock::unix_ms();
     let started_monotonic_ns = fathom_sys::clock::monotonic_ns();
-    let host = host(&HostFacts::read(), clock, &header.labels);
+    let mut facts = HostFacts::read();
+    if let Some(devices) = devices_under(targets) {
+        facts.cgroup.keep_limits_on(&devices);
+    }
+    let host = host(&facts, clock, &header.labels);
     header.hosts = vec![HostRecord { started_monotonic_ns, ..host }];
-    header.conditions = Conditions { target: target.map(target_record).unwrap_or_default() };
+    header.conditions =
+        Conditions { target: targets.first().map(|target| target_record(target)).unwrap_or_default() };
     header.launch = launch(|name| std::env::var(name).ok());
+}
+
+/// Most targets of which each is looked at: a job of fio may name thousands of files.
+const MAX_TARGETS: usize = 16;
+
+/// The numbers of the devices under all targets; `None` if they are unknown for one of these.
+fn devices_under(targets: &[&Path]) -> Option<Vec<(u32, u32)>> {
+    if targets.len() > MAX_TARGETS {
+        return None;
+    }
+    let of_target = |target: &&Path| {
+        let devices = TargetStack::of(target).ok()?.devices;
+        let numbers = devices.iter().map(|device| (device.major, device.minor)).collect::<Vec<_>>();
+        Some(numbers).filter(|numbers| !numbers.is_empty())
+    };
+    let each: Option<Vec<Vec<(u32, u32)>>> = targets.iter().map(of_target).collect();
+    each.map(|each| each.concat()).filter(|devices| !devices.is_empty())
 }
 
 fn host(facts: &HostFacts, clock: ClockFacts, labels: &BTreeMap<String, String>) -> HostRecord {
@@ -204,12 +226,13 @@ fn device(facts: &DeviceFacts, over: Option<&DeviceFacts>) -> DeviceRecord {
     }
 }
 
-/// The header of a run that begins now, on a target by a name that means the same everywhere on this machine. One in virtual time
+/// The header of a run that begins now, on the target of `settings` and `further` ones, by a name that means the same everywhere on this machine. One in virtual time
 /// has no facts about this machine.
 pub(crate) fn header(
     activity: Activity,
     target_name: &str,
     settings: &RunSettings,
+    further: &[PathBuf],
     seed: u64,
     notes: &[String],
     session: &Session,
@@ -226,7 +249,9 @@ pub(crate) fn header(
         ..RunHeader::default()
     };
     if !session.is_simulated() {
-        enter_conditions(&mut header, Some(&settings.target), session.clock_facts());
+        let targets: Vec<&Path> =
+            std::iter::once(&settings.target).chain(further).map(PathBuf::as_path).collect();
+        enter_conditions(&mut header, &targets, session.clock_facts());
     }
     header
 }
@@ -263,12 +288,12 @@ mod tests {
     #[test]
     fn this_machine_tells_of_itself() {
         let mut found = RunHeader::default();
-        enter_conditions(&mut found, Some(Path::new("/")), CLOCK);
+        enter_conditions(&mut found, &[Path::new("/")], CLOCK);
         let (host, target) = (found.host(), &found.conditions.target);
         assert!(!host.kernel.is_empty() && host.cpus_online > 0 && host.memory_bytes > 0);
         assert_eq!((target.path.as_str(), target.kind.as_str()), ("/", "directory"));
         assert!(target.filesystem.as_ref().is_some_and(|filesystem| !filesystem.fs_type.is_empty()));
-        enter_conditions(&mut found, Some(Path::new("/no/such/place/at/all")), CLOCK);
+        enter_conditions(&mut found, &[Path::new("/no/such/place/at/all")], CLOCK);
         assert_eq!(found.conditions.target.kind, "none");
     }
 }

@@ -76,7 +76,7 @@ fn header(path: &Path, command: Vec<String>, clock: &RealClock) -> RunHeader {
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         ..RunHeader::default()
     };
-    enter_conditions(&mut header, Some(path), ClockFacts { source: clock.source().name() });
+    enter_conditions(&mut header, &[path], ClockFacts { source: clock.source().name() });
     header
 }
 

@@ -154,7 +154,7 @@ impl Monitor {
         };
         if settings.keeps {
             // Of the target nothing is asked: a file system that does not answer would hold everything up.
-            enter_conditions(&mut header, None, ClockFacts { source: self.clock.source().name() });
+            enter_conditions(&mut header, &[], ClockFacts { source: self.clock.source().name() });
         }
         header
     }

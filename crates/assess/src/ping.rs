@@ -466,7 +466,7 @@ impl PingSettings {
             ..RunHeader::default()
         };
         if self.enter_conditions && !session.is_simulated() {
-            enter_conditions(&mut header, Some(&self.target), session.clock_facts());
+            enter_conditions(&mut header, &[&self.target], session.clock_facts());
         }
         header
     }

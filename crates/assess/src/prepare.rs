@@ -140,7 +140,7 @@ fn make_file(plan: &PreparePlan, session: &mut Session) -> Result<(), AssessErro
 fn header(plan: &PreparePlan, session: &Session) -> RunHeader {
     let activity = Activity::Prepare(PrepareActivity { stages: plan.stages.clone() });
     let (name, settings) = (plan.target_name(), &plan.settings.run);
-    let header = crate::conditions::header(activity, &name, settings, plan.seed, &plan.notes, session);
+    let header = crate::conditions::header(activity, &name, settings, &[], plan.seed, &plan.notes, session);
     RunHeader { size_bytes: plan.target.size, ..header }
 }
 

@@ -138,7 +138,7 @@ impl Site {
         observer: &mut dyn RunObserver,
     ) -> Result<RunHeader, AssessError> {
         session.set_permit(WritePermit::own(&settings.destroy));
-        let mut header = header(activity, &self.name, settings, self.seed, &self.notes, session);
+        let mut header = header(activity, &self.name, settings, &[], self.seed, &self.notes, session);
         let layout = Layout {
             target: &self.target,
             file: &self.file,

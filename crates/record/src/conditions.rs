@@ -113,7 +113,7 @@ pub struct CgroupRecord {
     pub cpu_limit: Option<f64>,
     /// Memory, bytes.
     pub memory_limit_bytes: Option<u64>,
-    /// I/O limits as the kernel prints them, one per device.
+    /// I/O limits of the devices under the targets, as `7:0 read_iops 1500`; of all devices if those are unknown.
     pub io_limits: Vec<String>,
     /// Directory of the group that sets them.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -168,10 +168,14 @@ fn limit(rates: &[RateVerdict], record: &RunRecord) -> Option<String> {
         ("a bandwidth limit", bytes, FindingId::BandwidthCap, "group_limit_bytes_per_second"),
     ];
     let own = own.map(|(what, rate, id, set)| {
-        let is_set = |found: &&Finding| found.evidence.get(set).is_some_and(|value| !value.is_null());
-        let of_group = record.findings.iter().filter(|found| found.id == id).any(|found| is_set(&found));
-        let owner = if of_group { " of the control group" } else { "" };
-        Some(format!("{what}{owner} ({})", at(rate.filter(is_volumes)?)))
+        let rate = rate.filter(is_volumes)?;
+        let is_set = |found: &&Finding| {
+            let is_limit = found.id == id && found.tests.contains(&rate.test);
+            is_limit && found.evidence.get(set).is_some_and(|value| !value.is_null())
+        };
+        let owner =
+            if record.findings.iter().any(|found| is_set(&found)) { " of the control group" } else { "" };
+        Some(format!("{what}{owner} ({})", at(rate)))
     });
     let above = [iops, bytes].map(|rate| rate.filter(is_above));
     Some(match (own, above) {

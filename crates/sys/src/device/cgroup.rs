@@ -76,6 +76,12 @@ impl CgroupLimits {
         limits
     }
 
+    /// Leaves the limits on these devices, by their numbers.
+    pub fn keep_limits_on(&mut self, devices: &[(u32, u32)]) {
+        self.io.retain(|limit| devices.contains(&(limit.major, limit.minor)));
+        self.io_group.take_if(|_| self.io.is_empty());
+    }
+
     fn join_v2(&mut self, root: &SysRoot, place: &CgroupDirectories) {
         self.path.get_or_insert_with(|| place.group.clone());
         let quota = |dir: &Path| parse_cpu_max(&root.text(dir.join("cpu.max"))?);
@@ -267,6 +273,11 @@ mod tests {
         ];
         assert_eq!(limits.io, expected);
         assert_eq!(limits.io_group.as_deref(), Some(Path::new("/sys/fs/cgroup/blkio/a")));
+        let mut of_other = limits.clone();
+        of_other.keep_limits_on(&[(7, 1), (8, 0)]);
+        assert_eq!((of_other.io.as_slice(), of_other.io_group.is_some()), (&expected[2..], true));
+        of_other.keep_limits_on(&[(8, 0)]);
+        assert_eq!((of_other.io.len(), of_other.io_group), (0, None));
     }
 
     #[test]

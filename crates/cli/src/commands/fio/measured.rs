@@ -483,8 +483,8 @@ pub fn with_conditions(mut header: RunHeader, plan: &RunPlan, session: &Session)
     if session.is_simulated() {
         return header;
     }
-    let first = target_paths(plan).first().map(|path| path.as_path());
-    enter_conditions(&mut header, first, session.clock_facts());
+    let targets: Vec<_> = target_paths(plan).into_iter().map(PathBuf::as_path).collect();
+    enter_conditions(&mut header, &targets, session.clock_facts());
     header
 }
 
