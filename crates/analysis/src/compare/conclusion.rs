@@ -159,7 +159,7 @@ impl Evidence<'_> {
         let priced: Vec<(&VolumeSummary, &VolumePrice)> =
             self.found.sources.iter().filter_map(|volume| Some((volume, volume.price.as_ref()?))).collect();
         let text = |(volume, price): &(&VolumeSummary, &VolumePrice)| {
-            let rate = if volume.is_priced_by_reached { "measured" } else { "sustained" };
+            let rate = if volume.is_priced_by_reached() { "measured" } else { "sustained" };
             let per = volume.price_per_1000_iops.map(|per| format!(" ({per:.2} per 1,000 {rate} IOPS)"));
             let without = match price.excluded.is_empty() {
                 true => String::new(),

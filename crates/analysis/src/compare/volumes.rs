@@ -42,8 +42,6 @@ pub struct VolumeSummary {
     pub burst: Option<VolumeBurst>,
     /// What a month costs.
     pub price: Option<VolumePrice>,
-    /// The rates that the prices below are put in relation to were measured, and a burst is not ruled out; else they are sustained.
-    pub is_priced_by_reached: bool,
     /// The price of 1,000 IOPS per month.
     pub price_per_1000_iops: Option<f64>,
     /// Its range by the interval of the rate, where that has one.
@@ -53,6 +51,11 @@ pub struct VolumeSummary {
 }
 
 impl VolumeSummary {
+    /// Prices are put in relation to measured rates, of which a burst is not ruled out; else to sustained ones.
+    pub fn is_priced_by_reached(&self) -> bool {
+        self.reached_iops.is_some() || self.reached_bytes_per_second.is_some()
+    }
+
     /// The bandwidth that prices are put in relation to, bytes per second.
     pub fn priced_bandwidth(&self) -> Option<f64> {
         self.sustained_bytes_per_second.or(self.reached_bytes_per_second)
@@ -196,7 +199,6 @@ fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSum
         sustained_bytes_per_second: most_bytes.and_then(|one| one.bytes_per_second),
         reached_iops,
         reached_bytes_per_second: most_reached_bytes.and_then(|one| one.bytes_per_second),
-        is_priced_by_reached: held.is_empty() && !reached.is_empty(),
         limited_by,
         burst: bursts.max_by(|one, other| one.iops.total_cmp(&other.iops)),
         price_per_1000_iops,

@@ -212,6 +212,9 @@ impl<'a> Case<'a> {
             let names: Vec<&str> = tests.iter().map(|row| row.test.as_str()).collect();
             let at_least = if at_rest { "at least " } else { "" };
             format!("{at_least}{figure} (computed from {})", names.join("; "))
+        } else if tests.iter().any(|row| row.is_paced) {
+            // Its depth follows from the rate.
+            figure
         } else {
             format!("{figure}, QD {}", count(point.queue_depth))
         };

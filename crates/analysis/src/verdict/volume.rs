@@ -160,15 +160,9 @@ fn asked(analysis: &Analysis<'_>) -> Vec<(&'static str, String)> {
     analysis.conclusions().iter().filter(is_asked).map(of_use).collect()
 }
 
-/// A reason without its queue depth, of which tables tell.
-fn without_depth(reason: &str) -> String {
-    let Some((head, rest)) = reason.split_once(", QD ") else { return reason.to_owned() };
-    format!("{head}{}", rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.'))
-}
-
 /// `yes: 1,031 IOPS at p99 502 us (needs 1,000 IOPS at p99 <= 5.00 ms); reaches 1,658 IOPS`.
 fn with_need(analysis: &Analysis<'_>, found: &Conclusion) -> String {
-    let mut text = format!("{}: {}", found.verdict_text(), without_depth(&found.reason));
+    let mut text = format!("{}: {}", found.verdict_text(), found.reason);
     if !text.contains("(needs ") {
         text += &format!(" (needs {})", found.full.text());
     }

@@ -35,7 +35,7 @@ pub(super) fn push_verdict(comparison: &VolumeComparison, view: &mut View) {
                 _ => format!("{} {price:.2}", volume.source),
             });
         }
-        let reached = all.iter().filter(|(volume, _)| volume.is_priced_by_reached);
+        let reached = all.iter().filter(|(volume, _)| volume.is_priced_by_reached());
         let reached: Vec<&str> = reached.map(|(volume, _)| volume.source).collect();
         let as_measured = match reached.len() {
             0 => String::new(),
@@ -44,7 +44,7 @@ pub(super) fn push_verdict(comparison: &VolumeComparison, view: &mut View) {
         };
         (!texts.is_empty()).then(|| format!("{} per {unit} and month{as_measured}", texts.join(", ")))
     };
-    let is_sustained = comparison.sources.iter().all(|volume| !volume.is_priced_by_reached);
+    let is_sustained = comparison.sources.iter().all(|volume| !volume.is_priced_by_reached());
     let by_iops = order(IOPS, if is_sustained { "1,000 sustained IOPS" } else { "1,000 IOPS" });
     let by_bandwidth = order(BANDWIDTH, "100 MiB/s");
     let is_known = by_iops.is_some() || by_bandwidth.is_some();

@@ -259,7 +259,11 @@ fn volume_limits(volume: &VolumeSummary) -> Option<KeyFigure> {
             let per = [
                 per(
                     volume.price_per_1000_iops,
-                    if volume.is_priced_by_reached { "1,000 measured IOPS" } else { "1,000 sustained IOPS" },
+                    if volume.is_priced_by_reached() {
+                        "1,000 measured IOPS"
+                    } else {
+                        "1,000 sustained IOPS"
+                    },
                 ),
                 per(volume.price_per_100_mib, "100 MiB/s"),
             ];
