@@ -110,7 +110,7 @@ const GROWTH_PRECISION: f64 = 1.03;
 /// Candidates whose growth is searched.
 const GROWN_CANDIDATES: usize = 4;
 /// The same where they are ordered by it: the cheapest ones.
-const MOST_GROWN: usize = 24;
+const GROWN_FOR_HEADROOM: usize = 24;
 /// Requests that may be replayed for one candidate.
 const MAX_GROWN_REQUESTS: usize = 40_000_000;
 /// Predictions of a search, about.
@@ -470,7 +470,7 @@ impl Asker<'_> {
             return Ok(());
         }
         let by_headroom = self.settings.order == AdviceOrder::Headroom;
-        let count = if by_headroom { MOST_GROWN } else { GROWN_CANDIDATES };
+        let count = if by_headroom { GROWN_FOR_HEADROOM } else { GROWN_CANDIDATES };
         for candidate in advice.candidates.iter_mut().take(count) {
             candidate.breaks = self.break_of(candidate, self.settings.growth)?;
         }

@@ -190,7 +190,7 @@ impl PageText {
             "table" => self.begin_table(),
             "tr" => self.begin_row(),
             "td" | "th" => self.begin_cell(tag),
-            // A power, or a footnote, is no digit of the number before it.
+            // A power or a footnote stays apart from the digits before it.
             "sup" if self.is_in_cell() => self.add("^"),
             name if UNSEEN.contains(&name) && !tag.self_closing => {
                 self.unseen = Some((name.to_owned(), 1));

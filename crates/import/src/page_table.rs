@@ -30,19 +30,11 @@ struct Grid {
 
 /// Each table of figures in a text.
 pub(crate) fn read(source: &SourceText) -> Vec<SourceReport> {
-    let lines: Vec<&str> = source.as_str().split('\n').map(|line| unquoted(line.trim_end())).collect();
+    let lines: Vec<&str> = source.as_str().split('\n').map(str::trim_end).collect();
     let mut grids = ruled(&lines);
     grids.extend(stacked(&lines));
     grids.sort_by_key(|grid| grid.line);
     grids.iter().filter_map(tests_of).collect()
-}
-
-/// A line without the marks of a quotation.
-fn unquoted(line: &str) -> &str {
-    match line.strip_prefix('>') {
-        Some(rest) if rest.is_empty() || rest.starts_with([' ', '>', '|']) => unquoted(rest.trim_start()),
-        _ => line,
-    }
 }
 
 /// The cells of a line of Markdown, or of one with tabs.
@@ -107,7 +99,7 @@ fn ruled(lines: &[&str]) -> Vec<Grid> {
     grids
 }
 
-/// How the cells of a line are told apart.
+/// What separates the cells of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CellMarks {
     /// By bars or tabs.
@@ -364,7 +356,7 @@ fn amount(cell: &str) -> Option<Amount> {
     Some(Amount { text: format!("{sign}{digits}"), unit: known })
 }
 
-/// A number without the mark of a footnote: `4 000^1`. A power of ten is none.
+/// A number without the mark of a footnote: `4 000^1`. Powers of ten keep theirs.
 fn without_footnote(cell: &str) -> &str {
     match cell.split_once('^') {
         Some((number, mark)) if !number.ends_with("10") && mark.trim().chars().count() < 3 => {
@@ -541,7 +533,7 @@ fn row_of(
     common: &BTreeMap<String, String>,
 ) -> Option<TableRow> {
     let amount = in_units(figure, amount(cell)?);
-    // The least rate of several is none of the whole test.
+    // The least rate of several is not the rate of the test.
     let is_least = figure.extreme == Some(Extreme::Least);
     if is_least
         && (figure.quantity == Quantity::Iops || figure.quantity == Quantity::Bandwidth && !place.has_mean)

@@ -1,8 +1,8 @@
 //! What a page states of its own outputs in words: a rate, a runtime or a latency below an output, in several languages.
 //!
 //! A statement is tied to an output by its rate, or because only one output stands above it; others are left alone, since a page may
-//! show two outputs and then speak of both. A statement that may be about something else is left alone: to miss a contradiction is
-//! better than to name one that is none.
+//! show two outputs and then speak of both. A statement that may be about something else is left alone: a missed
+//! contradiction is better than a false one.
 
 mod subject;
 
@@ -502,22 +502,18 @@ const NEAR: f64 = 0.05;
 
 /// Whether a stated latency is that of a test, nearly or but for its unit.
 fn is_near_latency(one: &Statement, test: &ImportedTest) -> bool {
-    let Some(stated) = latency_ns(one) else { return false };
-    let Some(statistic) = Statistic::parse(&one.statistic) else { return false };
     let ops = test.entries.iter().flat_map(|entry| [entry.read.as_ref(), entry.write.as_ref()]).flatten();
-    let mut latencies =
-        ops.flat_map(|op| [&op.lat, &op.clat]).filter_map(|latency| latency.statistic(statistic));
-    latencies.any(|found| {
-        let apart = (found.value.max(1) as f64 / stated).ln().abs();
-        apart <= NEAR || (apart - 1000_f64.ln()).abs() <= NEAR
-    })
+    let mut all = ops.flat_map(|op| [&op.lat, &op.clat]).filter_map(|latency| latency_apart(one, latency));
+    all.any(|apart| apart <= NEAR || (apart - 1000_f64.ln()).abs() <= NEAR)
 }
 
-/// A stated latency, ns.
-fn latency_ns(one: &Statement) -> Option<f64> {
+/// How far a stated latency is from the same statistic of a measured one, as a logarithm.
+fn latency_apart(one: &Statement, latency: &ImportedLatency) -> Option<f64> {
     let factor = if one.unit == "ms" { 1e6 } else { 1e3 };
     let is_latency = one.kind == StatementKind::Latency;
-    Some(one.value.trim_start_matches('~').parse::<f64>().ok().filter(|_| is_latency)? * factor)
+    let stated = one.value.trim_start_matches('~').parse::<f64>().ok().filter(|_| is_latency)? * factor;
+    let found = latency.statistic(Statistic::parse(&one.statistic)?)?;
+    Some((found.value.max(1) as f64 / stated).ln().abs())
 }
 
 fn rates(output: &Output, direction: Option<MetricDirection>) -> impl Iterator<Item = f64> {
@@ -541,15 +537,12 @@ fn does(output: &Output, direction: Option<MetricDirection>) -> bool {
 
 /// The name of the latency that is meant: the span that has the statistic, and of several the one that is nearest.
 fn latency_of(test: &ImportedTest, direction: &str, one: &Statement) -> Option<String> {
-    let statistic = Statistic::parse(&one.statistic)?;
-    let stated = latency_ns(one)?;
+    Statistic::parse(&one.statistic)?;
     let ops = test.entries.iter().filter_map(|entry| match direction {
         "write" => entry.write.as_ref(),
         _ => entry.read.as_ref(),
     });
-    let apart = |latency: &ImportedLatency| {
-        latency.statistic(statistic).map(|found| (found.value.max(1) as f64 / stated).ln().abs())
-    };
+    let apart = |latency| latency_apart(one, latency);
     let spans = ops.flat_map(|op| [("lat_ns", apart(&op.lat)), ("clat_ns", apart(&op.clat))]);
     let known = spans.filter_map(|(span, apart)| Some((span, apart?)));
     let nearest = known.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(span, _)| span);

@@ -109,29 +109,48 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// Lines in a row from which on marks in front of all of them are no part of the text.
+/// Numbered lines in a row from which on they are a listing.
 const LISTED: usize = 4;
+/// Most marks of quotations in front of a line.
+const MAX_QUOTATIONS: usize = 8;
 
-/// `text` without the marks of quotations, `> `, and the numbers of lines, `12 | `, in front of several lines in a row.
+/// `text` without the marks of quotations, `> `, in front of outputs and tables, and the numbers of lines, `12 | `. Quoted prose
+/// keeps its marks: it is somebody else's.
 fn unlisted(text: String) -> String {
     if !text.split('\n').any(|line| line.starts_with('>') || numbered(line).is_some()) {
         return text;
     }
     let mut lines: Vec<&str> = text.split('\n').collect();
-    strip(&mut lines, |line, _| {
-        let rest = line.strip_prefix('>')?;
-        (rest.is_empty() || rest.starts_with([' ', '>'])).then(|| (0, rest.strip_prefix(' ').unwrap_or(rest)))
-    });
-    strip(&mut lines, |line, before| {
+    let is_output = |line: &str| line.contains(['=', '|']) || line.contains(": ");
+    let unquoted = |line, _| Some((0, quoted(line)?));
+    // A quotation of a quotation has two marks.
+    for _ in 0..MAX_QUOTATIONS {
+        if !strip(&mut lines, unquoted, |rests| rests.iter().any(|line| is_output(line))) {
+            break;
+        }
+    }
+    let unnumbered = |line, before: Option<u64>| {
         let (number, rest) = numbered(line)?;
         before.is_none_or(|before| number == before + 1).then_some((number, rest))
-    });
+    };
+    strip(&mut lines, unnumbered, |rests| rests.len() >= LISTED);
     lines.join("\n")
 }
 
-/// Takes away what `mark` finds in front of each of several lines in a row: a number, and the rest of the line.
-fn strip<'a>(lines: &mut [&'a str], mark: impl Fn(&'a str, Option<u64>) -> Option<(u64, &'a str)>) {
-    let mut from = 0;
+/// What stands behind the mark of a quotation.
+fn quoted(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix('>')?;
+    (rest.is_empty() || rest.starts_with([' ', '>', '|'])).then(|| rest.strip_prefix(' ').unwrap_or(rest))
+}
+
+/// Takes away what `mark` finds in front of each of several lines in a row, a number before the rest of the line, if the rests are
+/// `wanted`; true if there were some.
+fn strip<'a>(
+    lines: &mut [&'a str],
+    mark: impl Fn(&'a str, Option<u64>) -> Option<(u64, &'a str)>,
+    wanted: impl Fn(&[&'a str]) -> bool,
+) -> bool {
+    let (mut from, mut has_any) = (0, false);
     while from < lines.len() {
         let mut before = None;
         let marked = lines[from..].iter().map_while(|line| {
@@ -141,11 +160,13 @@ fn strip<'a>(lines: &mut [&'a str], mark: impl Fn(&'a str, Option<u64>) -> Optio
         });
         let rests: Vec<&str> = marked.collect();
         let count = rests.len();
-        if count >= LISTED {
+        if count > 0 && wanted(&rests) {
             lines[from..from + count].copy_from_slice(&rests);
+            has_any = true;
         }
         from += count.max(1);
     }
+    has_any
 }
 
 /// The number of a line in a listing, and the line: `  5 |   read: IOPS=6842`.
@@ -173,7 +194,7 @@ const ESCAPE: char = '\u{1b}';
 fn behind_escape(text: &str) -> &str {
     let from = |at: Option<usize>| at.map_or("", |at| &text[at..]);
     match text.chars().next() {
-        // Parameters, and a letter that ends them; a line that ends before is no part of it.
+        // Parameters, and a letter that ends them; a line that ends before is left alone.
         Some('[') => {
             let end = text[1..].find(|sign: char| !matches!(sign, ' '..='?')).map(|at| at + 1);
             let is_letter = end.is_some_and(|end| text[end..].starts_with(|sign| matches!(sign, '@'..='~')));
@@ -216,7 +237,8 @@ mod tests {
         {
             assert_eq!(SourceText::new(&text(&lines, mark)).as_str(), plain);
         }
-        for text in ["> a\n> b\nc\n", "1: a\n2: b\n4: c\n5: d\n", ">a\n>b\n>c\n>d\n"] {
+        assert_eq!(SourceText::new("> > | A | 5 |\nb").as_str(), "| A | 5 |\nb");
+        for text in ["> a\n> b\n> c\n> d\ne\n", "1: a\n2: b\n4: c\n5: d\n", ">a=1\n>b\n"] {
             assert_eq!(SourceText::new(text).as_str(), text);
         }
     }

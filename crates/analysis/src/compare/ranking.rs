@@ -151,7 +151,7 @@ impl<'a> Basis<'a> {
             ratios.iter().map(|one| one.1).fold(0.0, f64::max),
             ratios.iter().map(|one| one.1).fold(f64::MAX, f64::min),
         ];
-        // Of tests that hardly differ the first one.
+        // The first of tests that hardly differ.
         let most = *ratios.iter().find(|one| one.1 >= highest / ALIKE)?;
         let least = *ratios.iter().find(|one| one.1 <= lowest * ALIKE)?;
         (most.1 >= AHEAD && least.1 <= 1.0 / AHEAD).then_some([most, (least.0, 1.0 / least.1)])

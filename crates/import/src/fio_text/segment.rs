@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_of_a_plain_list_are_none_of_fio() {
+    fn figures_of_a_plain_list_are_left_alone() {
         assert!(!has_results("Model: X\nSeq read: 520 MB/s\nSeq write: 480 MB/s (QD=32)\nRandom\nread:\n"));
         assert!(has_results("  read: IOPS=6842, BW=26.7MiB/s\n"));
         let text = "  read: IOPS=6842, BW=26.7MiB/s\nSeq write: 480 MB/s\n";

@@ -180,7 +180,7 @@ const RATIOS: &[&str] = &[
     "每元",
     "每tb",
 ];
-/// What is no disk.
+/// Devices other than disks.
 const OTHER_DEVICES: &[&str] = &[
     "pcie",
     "sata",

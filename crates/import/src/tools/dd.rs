@@ -62,20 +62,14 @@ pub(crate) fn is_result(line: &str) -> bool {
 
 /// True of `100+0 records in`, in any of these languages.
 pub(crate) fn is_count(line: &str) -> bool {
-    let text = unquoted(line).to_lowercase();
+    let text = line.to_lowercase();
     let Some((count, rest)) = text.split_once('+') else { return false };
     let is_number = count.ends_with(|sign: char| sign.is_ascii_digit())
         && rest.starts_with(|sign: char| sign.is_ascii_digit());
     is_number && text.chars().count() <= MAX_WORDS && RECORDS.iter().any(|word| text.contains(word))
 }
 
-/// The line without the marks of a quoted mail.
-fn unquoted(line: &str) -> &str {
-    line.trim_start_matches(['>', ' ', '\t'])
-}
-
 fn copied(line: &str) -> Option<Copied<'_>> {
-    let line = unquoted(line);
     of_bsd(line).or_else(|| of_gnu(line))
 }
 
@@ -249,7 +243,7 @@ mod tests {
         let quoted = "> $ dd if=/dev/zero of=x bs=1M count=100\n> 104857600 bytes (105 MB, 100 MiB) copied, 1.05 s, 99.9 MB/s\n";
         check(quoted, 104_857_600, 1.05, 99.9e6);
         assert_eq!(found(quoted)[0].tests[0].imported.load.rw.as_deref(), Some("write"));
-        // A rate that ends within its number or unit is none.
+        // A rate that ends within its number or unit is dropped.
         assert!(only("104857600 bytes (105 MB) copied, 1.05 s, 9").bytes_per_second.is_none());
         for text in
             ["He copied 3 files, 5 s, 10 MB/s", "3,5 bytes copied, 2 s", "10 bytes copied in 5 s, 3 MB/s"]
@@ -276,7 +270,7 @@ mod tests {
     fn lines_of_counts_are_known_in_any_language() {
         for (line, is_count) in [
             ("100+0 records out", true),
-            ("> 16384+0 Datensätze ein", true),
+            ("16384+0 Datensätze ein", true),
             ("记录了100+0 的读入", true),
             ("100+0 enregistrements lus", true),
             ("записей получено: 100+0", true),

@@ -22,7 +22,7 @@ struct Run {
 pub(super) fn read(lines: &[&str]) -> Vec<Output> {
     let mut runs: Vec<Run> = Vec::new();
     for (index, line) in lines.iter().enumerate() {
-        let line = line.trim_start_matches(['>', ' ', '\t']).trim_end();
+        let line = line.trim();
         if index + 1 == lines.len() && is_cut(line) {
             break;
         }
@@ -191,7 +191,7 @@ impl Run {
         self.add(index, "total.bytes_per_second", rate, unit);
     }
 
-    /// Adds a figure; what was not done at all is none.
+    /// Adds a figure; operations that were not done are left out.
     fn add(&mut self, index: usize, metric: &'static str, value: &str, unit: &'static str) {
         if value.trim_matches(['0', '.']).is_empty() {
             return;

@@ -220,7 +220,7 @@ fn held(test: &MatrixTest, figure: &MatrixFigure) -> Option<Vec<(f64, Cell)>> {
     all.filter(|_| share.cells.iter().any(is_burst))
 }
 
-/// Of the other of two sources to the base.
+/// The ratio of the other of two sources to the base.
 fn held_ratio(comparison: &VolumeComparison, held: &[(f64, Cell)]) -> f64 {
     held[usize::from(comparison.base == 0).min(held.len() - 1)].0 / held[comparison.base].0
 }
