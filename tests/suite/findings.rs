@@ -146,15 +146,8 @@ fn a_cpu_quota_is_distinguished_from_a_slow_target() {
     let _alone = measuring_alone();
     let (ours, group) = (Ours::new(), FifthOfACpu::new());
     let mut command = group.around(&ours.command());
-    command.args([
-        "fio",
-        "--keep",
-        "--eta=never",
-        "--name=q",
-        "--ioengine=null",
-        "--size=1g",
-        "--rw=randread",
-    ]);
+    command
+        .args(["fio", "--keep", "--eta=never", "--name=q", "--ioengine=null", "--size=1g", "--rw=randread"]);
     must_run(command.args(["--time_based", "--runtime=1500ms"]));
     let record = ours.newest_record();
     let found = found(&record, "cgroup-throttled").unwrap();
@@ -163,14 +156,8 @@ fn a_cpu_quota_is_distinguished_from_a_slow_target() {
     // A throttled thread was not busy.
     assert!(told(&record, "client-cpu-bound").is_none());
     // Without the quota nothing holds it back but itself.
-    let (_, record) = ours.record([
-        "--name=q",
-        "--ioengine=null",
-        "--size=1g",
-        "--rw=randread",
-        "--time_based",
-        "--runtime=1",
-    ]);
+    let (_, record) = ours
+        .record(["--name=q", "--ioengine=null", "--size=1g", "--rw=randread", "--time_based", "--runtime=1"]);
     assert!(told(&record, "cgroup-throttled").is_none(), "{:#}", record["findings"]);
 }
 
@@ -241,13 +228,7 @@ fn failed_requests_give_an_error_finding() {
 fn commits(ours: &Ours, place: &Path) -> Value {
     let mut command = ours.command();
     command.args([
-        "bench",
-        "--json",
-        "--no-history",
-        "--quick",
-        "--only=commit",
-        "--runtime=600ms",
-        "--size=32m",
+        "bench", "--json", "--no-history", "--quick", "--only=commit", "--runtime=600ms", "--size=32m",
     ]);
     document(command.arg(place))
 }

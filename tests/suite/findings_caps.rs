@@ -14,13 +14,7 @@ use crate::ours::{Ours, filename, within};
 
 /// Common to all loads: direct reads for a fixed time.
 const READS: [&str; 8] = [
-    "fio",
-    "--keep",
-    "--eta=never",
-    "--rw=randread",
-    "--bs=4k",
-    "--ioengine=io_uring",
-    "--direct=1",
+    "fio", "--keep", "--eta=never", "--rw=randread", "--bs=4k", "--ioengine=io_uring", "--direct=1",
     "--time_based",
 ];
 

@@ -79,12 +79,7 @@ fn a_cap_can_change_while_a_process_runs_under_it() {
     let throttle = Throttle::new(device.path(), &Cap::iops(1000));
     let mut command = throttle.command("fio");
     command.args([
-        "--name=drying",
-        "--rw=randread",
-        "--bs=4k",
-        "--direct=1",
-        "--ioengine=libaio",
-        "--iodepth=4",
+        "--name=drying", "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=4",
     ]);
     command.args(["--time_based", "--runtime=4", "--output-format=json", "--eta=never"]);
     let child = command
@@ -111,14 +106,8 @@ fn dropping_a_cap_releases_its_processes() {
     let device = LoopDevice::in_memory(16 * MIB);
     let throttle = Throttle::new(device.path(), &Cap { read_iops: Some(1), ..Cap::default() });
     let mut command = throttle.command("fio");
-    command.args([
-        "--name=held",
-        "--rw=randread",
-        "--bs=4k",
-        "--direct=1",
-        "--ioengine=libaio",
-        "--iodepth=16",
-    ]);
+    command
+        .args(["--name=held", "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=16"]);
     command.args(["--time_based", "--runtime=300", "--output-format=json", "--eta=never"]);
     let mut child = command
         .arg(format!("--filename={}", device.path().display()))
@@ -230,13 +219,7 @@ fn a_delayed_disk_completes_after_its_delay() {
         let rw = format!("--rw=rand{op}");
         steadily(|| {
             let report = fio([
-                "--name=slow",
-                "--bs=4k",
-                "--direct=1",
-                "--size=16m",
-                "--number_ios=50",
-                &rw,
-                &filename,
+                "--name=slow", "--bs=4k", "--direct=1", "--size=16m", "--number_ios=50", &rw, &filename,
             ]);
             let mean_ms = report.number(&format!("/{op}/clat_ns/mean")) / 1e6;
             let is_right = (delay_ms..delay_ms * 1.5).contains(&mean_ms);
@@ -276,13 +259,7 @@ fn a_hanging_disk_completes_requests_after_resuming() {
     disk.hang();
     let mut child = Command::new("fio")
         .args([
-            "--name=hung",
-            "--rw=read",
-            "--bs=4k",
-            "--direct=1",
-            "--size=64k",
-            "--output=/dev/null",
-            &file,
+            "--name=hung", "--rw=read", "--bs=4k", "--direct=1", "--size=64k", "--output=/dev/null", &file,
         ])
         .spawn()
         .expect("fio was found on the path");

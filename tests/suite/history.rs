@@ -15,15 +15,8 @@ const RUNS: usize = 8;
 /// One run of random reads, kept in the history of `home`.
 fn keep(throttle: &Throttle, device: &Path, home: &Path) {
     let mut command = fathom_under(throttle, home);
-    command.args([
-        "fio",
-        "--keep",
-        "--name=rand-read",
-        "--rw=randread",
-        "--bs=4k",
-        "--direct=1",
-        "--iodepth=8",
-    ]);
+    command
+        .args(["fio", "--keep", "--name=rand-read", "--rw=randread", "--bs=4k", "--direct=1", "--iodepth=8"]);
     command.args(["--ioengine=libaio", "--time_based", "--runtime=1"]).arg(filename(device));
     run(&mut command).assert_code(0);
 }

@@ -23,14 +23,8 @@ fn load(link: &Path, device: &Path) -> Program {
     let fio = programs.iter().find(|path| path.exists()).expect("fio is needed");
     symlink(fio, link).expect("a link in a directory of our own");
     let mut command = Command::new(link);
-    command.args([
-        "--name=a",
-        "--rw=randread",
-        "--bs=4k",
-        "--rate_iops=200",
-        "--direct=1",
-        "--ioengine=psync",
-    ]);
+    command
+        .args(["--name=a", "--rw=randread", "--bs=4k", "--rate_iops=200", "--direct=1", "--ioengine=psync"]);
     command.args(["--thread", "--time_based", "--runtime=60", "--eta=never"]).arg(filename(device));
     let mut load = Program::start(&mut command);
     assert!(!wait_for(Duration::from_secs(1), || load.has_ended()), "{}", load.stderr());

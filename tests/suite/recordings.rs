@@ -142,14 +142,8 @@ fn rotated_files_are_one_recording() {
     let before = device.stat();
     let mut fio = Command::new("fio");
     fio.args([
-        "--name=load",
-        "--direct=1",
-        "--ioengine=psync",
-        "--rw=randread",
-        "--bs=4k",
-        "--norandommap",
-        "--io_size=1g",
-        "--number_ios=150000",
+        "--name=load", "--direct=1", "--ioengine=psync", "--rw=randread", "--bs=4k", "--norandommap",
+        "--io_size=1g", "--number_ios=150000",
     ]);
     run(fio.arg(filename(device.path()))).assert_code(0);
     let after = device.stat();

@@ -251,14 +251,8 @@ fn writing_needs_a_request_and_a_permit() {
     run(fathom(home.path()).args(["surface", "--write", &path]))
         .assert_code(1)
         .assert_told(&["--destroy-data=", "omit --write"]);
-    let ended = run(fathom(home.path()).args([
-        "surface",
-        "--json",
-        "--no-history",
-        "--budget=4",
-        "--only=transfer,file",
-        &path,
-    ]));
+    let ended = run(fathom(home.path())
+        .args(["surface", "--json", "--no-history", "--budget=4", "--only=transfer,file", &path]));
     ended.assert_code(0);
     let document = ended.document();
     let status = |id: &str| &file_row(&document, id)["status"];

@@ -10,14 +10,7 @@ fn check(ours: &Ours, mix: &str, percent: f64, ios: u64) {
     for rw in ["randrw", "rw"] {
         let rw = format!("--rw={rw}");
         let report = ours.fio([
-            "--name=mix",
-            "--ioengine=null",
-            "--size=100g",
-            "--bs=4k",
-            "--iodepth=4",
-            &rw,
-            mix,
-            &io_size,
+            "--name=mix", "--ioengine=null", "--size=100g", "--bs=4k", "--iodepth=4", &rw, mix, &io_size,
         ]);
         let [reads, writes] = ["read", "write"].map(|op| report.number(&format!("/{op}/total_ios")));
         assert_eq!(reads + writes, ios as f64, "{rw} {mix}");

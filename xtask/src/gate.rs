@@ -260,10 +260,7 @@ mod tests {
         let text = gate.summary((1..=6).map(time).collect());
         let lines: Vec<&str> = text.lines().collect();
         let slowest = [
-            "   6.0 s  test-6",
-            "   5.0 s  test-5",
-            "   4.0 s  test-4",
-            "   3.0 s  test-3",
+            "   6.0 s  test-6", "   5.0 s  test-5", "   4.0 s  test-4", "   3.0 s  test-3",
             "   2.0 s  test-2",
         ];
         assert_eq!(lines[..3], ["not tried: a: needs root", "   1m01s  build", "slowest tests:"]);

@@ -249,13 +249,7 @@ fn listed(crate_name: &str, program: &Path, list: &str) -> Option<Vec<BenchCase>
 /// would change their code, and of the whole workspace, so that cargo chooses the features that the tests were built with.
 fn programs() -> anyhow::Result<Vec<(String, PathBuf)>> {
     let mut command = cargo_command(&[
-        "build",
-        "--quiet",
-        "--release",
-        "--workspace",
-        "--all-features",
-        "--bench",
-        "instructions",
+        "build", "--quiet", "--release", "--workspace", "--all-features", "--bench", "instructions",
     ]);
     command.arg("--message-format=json-render-diagnostics");
     for (name, _) in std::env::vars_os().filter(|(name, _)| changes_code(&name.to_string_lossy())) {

@@ -18,11 +18,7 @@ use crate::process::{cargo_command, output};
 
 /// Directories without source files.
 const FOREIGN: &[&str] = &[
-    "target",
-    ".git",
-    "fuzz/targets/target",
-    "fuzz/targets/corpus",
-    "fuzz/targets/artifacts",
+    "target", ".git", "fuzz/targets/target", "fuzz/targets/corpus", "fuzz/targets/artifacts",
     "fuzz/targets/coverage",
 ];
 /// Text files to check.

@@ -53,15 +53,8 @@ type Rule = fn(&Subject<'_>) -> Option<String>;
 
 /// All rules.
 const RULES: &[Rule] = &[
-    cached,
-    synchronous_depth,
-    short_on_a_volume,
-    small_on_a_volume,
-    latencies_not_recorded,
-    ends_soon,
-    split_requests,
-    lockstep,
-    no_ramp,
+    cached, synchronous_depth, short_on_a_volume, small_on_a_volume, latencies_not_recorded, ends_soon,
+    split_requests, lockstep, no_ramp,
 ];
 
 /// The advice on `plan`, in the order of its jobs; the same advice on several jobs is given for the first.

@@ -28,29 +28,9 @@ pub const SUITES: &[(&str, &str)] = &[
 
 /// Options that `bench` sets itself; a suite must not set them.
 pub(crate) const RESERVED: &[&str] = &[
-    "name",
-    "description",
-    "filename",
-    "directory",
-    "filename_format",
-    "nrfiles",
-    "size",
-    "filesize",
-    "offset",
-    "offset_increment",
-    "runtime",
-    "time_based",
-    "ramp_time",
-    "startdelay",
-    "loops",
-    "randseed",
-    "randrepeat",
-    "stonewall",
-    "new_group",
-    "unlink",
-    "overwrite",
-    "create_only",
-    "allow_file_create",
+    "name", "description", "filename", "directory", "filename_format", "nrfiles", "size", "filesize",
+    "offset", "offset_increment", "runtime", "time_based", "ramp_time", "startdelay", "loops", "randseed",
+    "randrepeat", "stonewall", "new_group", "unlink", "overwrite", "create_only", "allow_file_create",
     "allow_mounted_write",
 ];
 
@@ -414,16 +394,8 @@ mod tests {
         assert_eq!(
             ids,
             [
-                "lat-read",
-                "lat-write",
-                "commit",
-                "rand-read",
-                "rand-write",
-                "rand-mixed",
-                "rand-read-jobs",
-                "seq-read",
-                "bw-write",
-                "seq-write-jobs"
+                "lat-read", "lat-write", "commit", "rand-read", "rand-write", "rand-mixed", "rand-read-jobs",
+                "seq-read", "bw-write", "seq-write-jobs"
             ]
         );
         let writing: Vec<bool> = suite.tests.iter().map(|test| test.writes).collect();

@@ -76,12 +76,7 @@ fn tiers(wire: &Wire) -> Option<(&'static str, String)> {
     let is_bad = |figure: Option<f64>| figure.is_some_and(|figure| !(figure > 0.0 && figure <= 1e12));
     let bad = wire.tiers.iter().find(|tier| {
         [
-            tier.size_gib,
-            tier.iops,
-            tier.read_iops,
-            tier.write_iops,
-            tier.throughput,
-            tier.burst_iops,
+            tier.size_gib, tier.iops, tier.read_iops, tier.write_iops, tier.throughput, tier.burst_iops,
             tier.burst_throughput,
         ]
         .into_iter()

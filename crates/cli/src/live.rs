@@ -456,12 +456,7 @@ mod tests {
         check("openmetrics=[::1]:0", at("[::1]:0"));
         check("openmetrics=0.0.0.0:80,a.example,b", named("0.0.0.0:80", &["a.example", "b"]));
         for text in [
-            "",
-            "json",
-            "ndjson=",
-            "openmetrics=",
-            "openmetrics=9797",
-            "openmetrics=host:1",
+            "", "json", "ndjson=", "openmetrics=", "openmetrics=9797", "openmetrics=host:1",
             "openmetrics=[::1]:0,",
         ] {
             check(text, None);

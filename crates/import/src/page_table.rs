@@ -739,12 +739,7 @@ mod tests {
     #[test]
     fn heads_that_are_no_measured_figure_are_skipped() {
         for head in [
-            "IOPS per $",
-            "IOPS/GB",
-            "$/IOPS",
-            "MB/s per TB",
-            "IOPS % of max",
-            "Network latency (ms)",
+            "IOPS per $", "IOPS/GB", "$/IOPS", "MB/s per TB", "IOPS % of max", "Network latency (ms)",
             "Latency stdev (ms)",
         ] {
             let text = format!("| Disk | IOPS | {head} |\n|---|---|---|\n| A | 16,000 | 133 |\n");

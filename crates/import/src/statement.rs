@@ -20,18 +20,8 @@ use crate::text::SourceText;
 /// Words for what is counted, and units of time.
 const RATES: &[&str] = &["iops", "в секунду", "per second", "每秒", "次/秒", "i/o за секунду"];
 const RUNTIMES: &[&str] = &[
-    "运行时间",
-    "耗时",
-    "用了",
-    "завершен",
-    "занял",
-    "длил",
-    "took",
-    "finished",
-    "completed in",
-    "runtime",
-    "runs for",
-    "ran for",
+    "运行时间", "耗时", "用了", "завершен", "занял", "длил", "took", "finished", "completed in", "runtime",
+    "runs for", "ran for",
 ];
 /// What runs: the boot of a machine takes time too.
 const RUNS: &[&str] =
@@ -95,22 +85,8 @@ const STATISTICS: &[(&str, &[&str], &[&str])] = &[
 ];
 /// What stands behind the number of a percentile.
 const PERCENTILES: &[&str] = &[
-    "th",
-    "st percentile",
-    "nd percentile",
-    "rd percentile",
-    "percentile",
-    "% percentile",
-    "-й",
-    "-го",
-    "-м",
-    "й",
-    "процентил",
-    "百分位",
-    "分位",
-    "%分位",
-    "%百分位",
-    "% 分位",
+    "th", "st percentile", "nd percentile", "rd percentile", "percentile", "% percentile", "-й", "-го", "-м",
+    "й", "процентил", "百分位", "分位", "%分位", "%百分位", "% 分位",
 ];
 /// Patterns that a test has or has not.
 const RANDOM: &[&str] = &["random", "случайн", "随机", "隨機"];

@@ -364,15 +364,8 @@ fn a_printed_command_gives_the_same_plan() {
     let again = parse_with(
         &[],
         &[
-            "--rw=randread",
-            "--bs=4k,,16k",
-            "--name=a b",
-            "--ioengine=io_uring",
-            "--fixedbufs",
-            "--size=1m",
-            "--description=it's",
-            "--name=b",
-            "--stonewall",
+            "--rw=randread", "--bs=4k,,16k", "--name=a b", "--ioengine=io_uring", "--fixedbufs", "--size=1m",
+            "--description=it's", "--name=b", "--stonewall",
         ],
     )
     .unwrap();

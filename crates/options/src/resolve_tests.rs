@@ -83,11 +83,7 @@ fn batches_are_limited_by_the_depth() {
     let check = |pairs: &[(&str, &str)], expected: (u32, u32, u32, u32, u32)| {
         let depth = plan_of(pairs).depth;
         let found = (
-            depth.iodepth,
-            depth.batch_submit,
-            depth.batch_complete_min,
-            depth.batch_complete_max,
-            depth.low,
+            depth.iodepth, depth.batch_submit, depth.batch_complete_min, depth.batch_complete_max, depth.low,
         );
         assert_eq!(found, expected, "{pairs:?}");
     };

@@ -404,16 +404,7 @@ mod tests {
         check("sync.iops", Some(MetricDirection::Sync), Some(MetricKind::Iops));
         check("sync.bytes_per_second", None, None);
         for text in [
-            "",
-            "read",
-            "lat_ns",
-            "iops.mean",
-            "raed.iops",
-            "read.iops.",
-            "IOPS",
-            "p0",
-            "p100",
-            "p",
+            "", "read", "lat_ns", "iops.mean", "raed.iops", "read.iops.", "IOPS", "p0", "p100", "p",
             "lat_ns.p1e1",
         ] {
             check(text, None, None);

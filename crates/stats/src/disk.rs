@@ -68,20 +68,8 @@ impl DiskCounters {
             ($($field:ident),*) => { DiskCounters { $($field: combine(self.$field, other.$field)),* } };
         }
         each!(
-            read_ios,
-            read_merges,
-            read_sectors,
-            read_ticks_ms,
-            write_ios,
-            write_merges,
-            write_sectors,
-            write_ticks_ms,
-            busy_ms,
-            queue_ms,
-            discard_ios,
-            discard_sectors,
-            flush_ios,
-            flush_ticks_ms
+            read_ios, read_merges, read_sectors, read_ticks_ms, write_ios, write_merges, write_sectors,
+            write_ticks_ms, busy_ms, queue_ms, discard_ios, discard_sectors, flush_ios, flush_ticks_ms
         )
     }
 }

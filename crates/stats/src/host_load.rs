@@ -49,13 +49,7 @@ impl HostCounters {
             ($($field:ident),*) => { HostCounters { $($field: combine(self.$field, other.$field)),* } };
         }
         each!(
-            cpu_ns,
-            busy_ns,
-            steal_ns,
-            iowait_ns,
-            throttled_ns,
-            throttled_periods,
-            cpu_pressure_ns,
+            cpu_ns, busy_ns, steal_ns, iowait_ns, throttled_ns, throttled_periods, cpu_pressure_ns,
             io_pressure_ns
         )
     }

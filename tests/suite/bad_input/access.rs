@@ -67,13 +67,7 @@ fn targets_without_permission_are_refused() {
     as_nobody(&[&bench[..], &[&protected_shown]].concat()).assert_code(0);
     let destroy = format!("--destroy-data={protected_shown}");
     let ended = as_nobody(&[
-        "bench",
-        "--quick",
-        "--runtime=100ms",
-        "--only=lat-write",
-        "--no-history",
-        &destroy,
-        &protected_shown,
+        "bench", "--quick", "--runtime=100ms", "--only=lat-write", "--no-history", &destroy, &protected_shown,
     ]);
     ended.assert_code(1);
     assert!(format!("{}{}", ended.stdout, ended.stderr).contains("Permission denied"), "{ended}");
@@ -268,23 +262,15 @@ fn memory_and_descriptor_limits_are_reported() {
     let _loading = loading();
     let place = Place::new();
     let fio = [
-        "fio",
-        "--name=bad",
-        "--directory=%",
-        "--size=1m",
-        "--rw=randread",
-        "--ioengine=io_uring",
+        "fio", "--name=bad", "--directory=%", "--size=1m", "--rw=randread", "--ioengine=io_uring",
         "--iodepth=64",
     ];
     let ended = run(&mut as_nobody(&place, &["prlimit", "--memlock=4096:4096"], &fio));
     // Newer kernels charge a ring to the memory controller instead; then nothing is wrong.
     if !ended.status.success() {
-        ended.assert_code(1).assert_told(&[
-            "io_uring",
-            "Cannot allocate memory",
-            "RLIMIT_MEMLOCK",
-            "ulimit -l",
-        ]);
+        ended
+            .assert_code(1)
+            .assert_told(&["io_uring", "Cannot allocate memory", "RLIMIT_MEMLOCK", "ulimit -l"]);
     }
     // Every number of descriptors from too few to enough. Which is enough depends on whether a worker has taken its own
     // table before the next one opens its files.
@@ -320,12 +306,7 @@ fn device_errors_are_reported() {
     let filename = format!("--filename={}", device.path().display());
     for engine in ["psync", "sync", "pvsync", "pvsync2", "libaio", "io_uring"] {
         let words = [
-            "fio",
-            "--name=bad",
-            "--size=32m",
-            "--rw=randread",
-            "--direct=1",
-            "--output-format=json",
+            "fio", "--name=bad", "--size=32m", "--rw=randread", "--direct=1", "--output-format=json",
             &filename,
         ];
         let ended =

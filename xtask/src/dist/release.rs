@@ -38,13 +38,9 @@ impl Release {
     /// The release of the source at `root`, at the time that the environment or the commit gives.
     pub fn read(root: &Path) -> anyhow::Result<Release> {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.current_dir(root).args([
-            "metadata",
-            "--no-deps",
-            "--format-version=1",
-            "--locked",
-            "--offline",
-        ]);
+        cargo
+            .current_dir(root)
+            .args(["metadata", "--no-deps", "--format-version=1", "--locked", "--offline"]);
         let metadata = serde_json::from_str(&output(&mut cargo)?).context("cargo metadata is not JSON")?;
         let rustc = output(Command::new("rustc").arg("--version").current_dir(root))?;
         Release::of(&metadata, rustc, epoch(root)?)

@@ -111,12 +111,7 @@ mod tests {
     fn only_listed_edges_pass() {
         let check = |name, dependency, expected: Option<&str>| {
             let ours = [
-                "fathom",
-                "fathom-model",
-                "fathom-engine",
-                "fathom-runner",
-                "fathom-record",
-                "fathom-report",
+                "fathom", "fathom-model", "fathom-engine", "fathom-runner", "fathom-record", "fathom-report",
             ];
             assert_eq!(refuse(name, dependency, &ours).as_deref(), expected, "{name} -> {dependency}");
         };

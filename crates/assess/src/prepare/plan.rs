@@ -743,13 +743,7 @@ mod tests {
         check("write:128k", Some(("write", 131_072, 32)));
         check("randrw:8k:1", Some(("randrw", 8192, 1)));
         for wrong in [
-            "",
-            "randread",
-            "randwrite:0",
-            "randwrite:1000",
-            "randwrite:4k:0",
-            "randwrite:4k:1:2",
-            "write::3",
+            "", "randread", "randwrite:0", "randwrite:1000", "randwrite:4k:0", "randwrite:4k:1:2", "write::3",
         ] {
             check(wrong, None);
         }

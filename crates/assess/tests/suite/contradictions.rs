@@ -18,16 +18,8 @@ use crate::random::Rng;
 const MAX_IOS: f64 = 30_000.0;
 const MAX_IOS_ALONE: f64 = 1_000_000.0;
 const SUITE: [&str; 10] = [
-    "lat-read",
-    "lat-write",
-    "commit",
-    "rand-read",
-    "rand-write",
-    "rand-mixed",
-    "rand-read-jobs",
-    "seq-read",
-    "bw-write",
-    "seq-write-jobs",
+    "lat-read", "lat-write", "commit", "rand-read", "rand-write", "rand-mixed", "rand-read-jobs", "seq-read",
+    "bw-write", "seq-write-jobs",
 ];
 
 /// A volume, and the most I/Os per second that it serves.

@@ -299,56 +299,18 @@ fn any_id() -> impl Strategy<Value = String> {
 
 fn any_key() -> impl Strategy<Value = String> {
     let keys = [
-        "size",
-        "iops",
-        "burst_iops",
-        "bucket_ios",
-        "bandwidth",
-        "burst_bandwidth",
-        "bucket_bytes",
-        "io_unit",
-        "latency",
-        "parallelism",
-        "slack",
-        "shared",
-        "instance",
-        "instance_iops",
-        "instance_bandwidth",
-        "first_touch",
-        "seed",
-        "stall",
-        "read_iops",
-        "write_bandwidth",
-        "tier",
-        "on_demand",
-        "cache",
-        "cache_size",
-        "cache_hit",
-        "cache_dirty",
-        "nonsense",
+        "size", "iops", "burst_iops", "bucket_ios", "bandwidth", "burst_bandwidth", "bucket_bytes",
+        "io_unit", "latency", "parallelism", "slack", "shared", "instance", "instance_iops",
+        "instance_bandwidth", "first_touch", "seed", "stall", "read_iops", "write_bandwidth", "tier",
+        "on_demand", "cache", "cache_size", "cache_hit", "cache_dirty", "nonsense",
     ];
     prop::sample::select(keys.to_vec()).prop_map(str::to_owned)
 }
 
 fn any_value() -> impl Strategy<Value = String> {
     let likely = [
-        "0",
-        "1",
-        "100",
-        "3000",
-        "50GiB",
-        "1TiB",
-        "18446744073709551615",
-        "200MB",
-        "5ms",
-        "1s+2s",
-        "1s+inf",
-        "-1",
-        "1e9",
-        "P10",
-        "ReadOnly",
-        "ReadWrite",
-        "m5.large",
+        "0", "1", "100", "3000", "50GiB", "1TiB", "18446744073709551615", "200MB", "5ms", "1s+2s", "1s+inf",
+        "-1", "1e9", "P10", "ReadOnly", "ReadWrite", "m5.large",
     ];
     prop_oneof![
         prop::sample::select(likely.to_vec()).prop_map(str::to_owned),

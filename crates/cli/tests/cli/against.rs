@@ -52,17 +52,8 @@ fn kept_runs_get_the_same_verdicts_from_compare() {
 fn targets_are_measured_in_turns_within_the_budget() {
     let dir = scratch_with(&["a", "b"]);
     let args = [
-        "bench",
-        "a",
-        "--against",
-        "b",
-        "--buffered",
-        "--size=16m",
-        "--quick",
-        "--runtime=200ms",
-        "--only=rand-read",
-        "--budget=3s",
-        "--history=h.db",
+        "bench", "a", "--against", "b", "--buffered", "--size=16m", "--quick", "--runtime=200ms",
+        "--only=rand-read", "--budget=3s", "--history=h.db",
     ];
     let plan = run(dir.path(), &[&args[..], &["--dry-run"]].concat()).quietly().stdout;
     assert!(plan.contains("2 blocks, about 3 s"), "{plan}");

@@ -164,14 +164,8 @@ fn a_ladder_of_block_sizes_measured_and_expected() {
 }
 
 const DISKS: [&str; 8] = [
-    "published:a2-aws-C",
-    "published:a2-aws-D",
-    "published:a2-aws-E",
-    "published:a2-aws-F",
-    "published:a2-azure-C",
-    "published:a2-azure-D",
-    "published:a2-azure-E",
-    "published:a2-azure-F",
+    "published:a2-aws-C", "published:a2-aws-D", "published:a2-aws-E", "published:a2-aws-F",
+    "published:a2-azure-C", "published:a2-azure-D", "published:a2-azure-E", "published:a2-azure-F",
 ];
 
 #[test]

@@ -33,14 +33,7 @@ fn a_directory_is_assessed_and_left_as_it_was() {
 fn the_document_has_its_documented_members() {
     let dir = scratch();
     let args = with(&[
-        "--no-history",
-        "--json",
-        "--label",
-        "provider=mine",
-        "--seed",
-        "5",
-        "--only",
-        "rand-mixed,commit",
+        "--no-history", "--json", "--label", "provider=mine", "--seed", "5", "--only", "rand-mixed,commit",
     ]);
     let document: Value = serde_json::from_str(&run(dir.path(), &args).quietly().stdout).unwrap();
     assert_eq!(document["schema"], "fathom.bench/1");

@@ -44,21 +44,8 @@ fn what_serves_a_need() {
     insta::assert_snapshot!(
         "catalog_fit_burst",
         printed(&[
-            "catalog",
-            "fit",
-            "--provider",
-            "aws",
-            "--iops",
-            "3000",
-            "--size",
-            "100g",
-            "--burst",
-            "30m/day",
-            "--baseline-iops",
-            "200",
-            "--expect",
-            "p99<5ms",
-            "--persistent",
+            "catalog", "fit", "--provider", "aws", "--iops", "3000", "--size", "100g", "--burst", "30m/day",
+            "--baseline-iops", "200", "--expect", "p99<5ms", "--persistent",
         ])
     );
     insta::assert_snapshot!(
@@ -206,13 +193,7 @@ fn a_need_that_nothing_serves_is_told_by_the_exit() {
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(3), ""));
     assert!(ended.stdout.contains("no volume type meets this requirement"), "{}", ended.stdout);
     let all = [
-        "catalog",
-        "fit",
-        "--iops",
-        "18446744073709551615",
-        "--size",
-        "18446744073709551615B",
-        "--throughput",
+        "catalog", "fit", "--iops", "18446744073709551615", "--size", "18446744073709551615B", "--throughput",
     ];
     let ended = run(dir.path(), &[&all[..], &["18446744073709551615B"]].concat());
     assert_eq!(
@@ -294,13 +275,7 @@ fn types_of_ones_own() {
     check(dir.path(), &["catalog", "check", "mine.toml", "--json"], &["reported as text only", "--stale"]);
     // A target may name it too.
     let bench = [
-        "bench",
-        "sim:mine",
-        "--catalog",
-        "mine.toml",
-        "--only=rand-read",
-        "--quick",
-        "--json",
+        "bench", "sim:mine", "--catalog", "mine.toml", "--only=rand-read", "--quick", "--json",
         "--no-history",
     ];
     let document: Value = serde_json::from_str(&run(dir.path(), &bench).quietly().stdout).unwrap();

@@ -108,11 +108,7 @@ fn figures_and_directions_are_as_asked_for() {
     let job = document["jobs"][0].as_object().unwrap();
     assert!(job.contains_key("mixed") && !job.contains_key("read") && !job.contains_key("sync"));
     let samples = printed(&[
-        "--runtime=6",
-        "--time_based",
-        "--bwavgtime=1000",
-        "--iopsavgtime=2000",
-        "--output-format=json",
+        "--runtime=6", "--time_based", "--bwavgtime=1000", "--iopsavgtime=2000", "--output-format=json",
     ]);
     let document: Value = serde_json::from_str(&samples).unwrap();
     let read = &document["jobs"][0]["read"];
@@ -127,12 +123,7 @@ fn figures_and_directions_are_as_asked_for() {
 fn a_trigger_ends_the_run_and_its_command_runs() {
     let dir = scratch();
     let args = [
-        "fio",
-        "--name=a",
-        VOLUME,
-        "--runtime=3600",
-        "--time_based",
-        "--output-format=json",
+        "fio", "--name=a", VOLUME, "--runtime=3600", "--time_based", "--output-format=json",
         "--bandwidth-log",
     ];
     let trigger = ["--trigger-timeout=2", "--trigger=touch triggered"];

@@ -202,14 +202,7 @@ fn job_files_are_those_of_rank_0_with_the_place_of_each_rank() {
 fn a_bench_and_a_sweep_are_one_measurement_of_all_ranks() {
     let dir = scratch();
     let bench = [
-        "bench",
-        "--fleet",
-        "--seed=1",
-        "--only=rand-read",
-        "--runtime=5s",
-        "--json",
-        "--no-history",
-        VOLUME,
+        "bench", "--fleet", "--seed=1", "--only=rand-read", "--runtime=5s", "--json", "--no-history", VOLUME,
     ];
     let (ended, _) = launch(dir.path(), 2, &bench, alike);
     let report: Value = serde_json::from_str(&ended[0].stdout).unwrap_or_else(|_| panic!("{ended:?}"));

@@ -172,31 +172,9 @@ fn change(value: &mut Value, at: &str, each: &mut impl FnMut(&str, &mut String))
 /// What others may write.
 fn hostile() -> impl Strategy<Value = String> {
     let pieces = [
-        "\x1b]0;x\x07",
-        "\x1b[31m",
-        "\x1b[2J",
-        "\x1b[0m",
-        "\n",
-        "\r\n",
-        "\t",
-        "\0",
-        "\x7f",
-        "\u{9b}1A",
-        "\u{202e}",
-        "\u{2066}",
-        "\u{200b}",
-        "\u{2028}",
-        "\u{feff}",
-        "\\",
-        r"\x1b",
-        r"\u{202e}",
-        " ",
-        "word",
-        "日",
-        "é",
-        "'",
-        "\"",
-        "\u{fdd0}",
+        "\x1b]0;x\x07", "\x1b[31m", "\x1b[2J", "\x1b[0m", "\n", "\r\n", "\t", "\0", "\x7f", "\u{9b}1A",
+        "\u{202e}", "\u{2066}", "\u{200b}", "\u{2028}", "\u{feff}", "\\", r"\x1b", r"\u{202e}", " ", "word",
+        "日", "é", "'", "\"", "\u{fdd0}",
     ];
     prop::collection::vec(prop::sample::select(pieces.to_vec()), 1..8).prop_map(|pieces| pieces.concat())
 }

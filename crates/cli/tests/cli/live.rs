@@ -140,13 +140,7 @@ fn the_endpoint_has_the_figures_of_a_run_that_goes_on() {
     let dir = scratch();
     let mut child = program(dir.path())
         .args([
-            "fio",
-            "--name=a",
-            "--filename=f",
-            "--size=1m",
-            "--rw=randread",
-            "--time_based",
-            "--runtime=100s",
+            "fio", "--name=a", "--filename=f", "--size=1m", "--rw=randread", "--time_based", "--runtime=100s",
         ])
         .args(["--live=openmetrics=127.0.0.1:0"])
         .stdout(Stdio::piped())

@@ -219,13 +219,7 @@ fn a_merged_run_is_a_run() {
         on_host(dir.path(), &file, host, 1_700_000_000_000 + u64::from(rank) * 250);
     }
     let words = [
-        "merge",
-        "rank-0.json",
-        "rank-1.json",
-        "-o",
-        "fleet.json",
-        "--report=fleet.html",
-        "--history=m.db",
+        "merge", "rank-0.json", "rank-1.json", "-o", "fleet.json", "--report=fleet.html", "--history=m.db",
         "--full",
     ];
     let merged = run(dir.path(), &words).quietly();

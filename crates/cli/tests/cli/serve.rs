@@ -131,11 +131,7 @@ fn runs_are_listed_searched_opened_compared_and_seen_as_trends() {
     let served = Served::start(dir.path(), &["--listen=127.0.0.1:0"]);
     let list = served.get("/", &[]);
     list.has(&[
-        "href=\"/runs/1\"",
-        "href=\"/runs/2\"",
-        "value=\"2\"",
-        "slot=&lt;b&gt;",
-        "Compare the selected",
+        "href=\"/runs/1\"", "href=\"/runs/2\"", "value=\"2\"", "slot=&lt;b&gt;", "Compare the selected",
     ]);
     let policy = list.header("Content-Security-Policy").unwrap();
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-") && !policy.contains("unsafe"));
@@ -390,13 +386,7 @@ fn clients_that_send_too_much_or_nothing_disturb_nobody() {
 fn begin_bench(dir: &Path) -> Child {
     program(dir)
         .args([
-            "bench",
-            "--only=rand-read",
-            "--size=16m",
-            "--runtime=10s",
-            "--history=h.db",
-            "--tag=live",
-            ".",
+            "bench", "--only=rand-read", "--size=16m", "--runtime=10s", "--history=h.db", "--tag=live", ".",
         ])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

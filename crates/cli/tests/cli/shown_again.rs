@@ -74,13 +74,7 @@ fn a_run_of_fio_is_shown_again_as_it_was_printed() {
     let dir = scratch();
     let target = format!("--filename={VOLUME}");
     let command = [
-        "fio",
-        "--keep",
-        "--name=t",
-        &target,
-        "--rw=randrw",
-        "--runtime=2",
-        "--time_based",
+        "fio", "--keep", "--name=t", &target, "--rw=randrw", "--runtime=2", "--time_based",
         "--ioengine=libaio",
     ];
     for (format, shown_as) in [("normal", "text"), ("json", "json")] {

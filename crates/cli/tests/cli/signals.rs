@@ -175,16 +175,8 @@ fn bench_broken_off_in_a_test_keeps_what_was_finished() {
 fn a_comparison_that_is_broken_off_keeps_its_blocks() {
     let dir = scratch_with(&["a", "b"]);
     let args = [
-        "bench",
-        "a",
-        "--against",
-        "b",
-        "--buffered",
-        "--size=16m",
-        "--quick",
-        "--runtime=300ms",
-        "--only=rand-read",
-        "--history=h.db",
+        "bench", "a", "--against", "b", "--buffered", "--size=16m", "--quick", "--runtime=300ms",
+        "--only=rand-read", "--history=h.db",
     ];
     let mut child = start(dir.path(), &args);
     let runs = || {

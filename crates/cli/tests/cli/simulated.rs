@@ -243,12 +243,7 @@ fn the_instance_that_limits_is_named() {
 #[test]
 fn two_volumes_by_themselves_and_together() {
     let bench = document(&[
-        "bench",
-        "--quick",
-        "--no-history",
-        "--json",
-        "--only=rand-read",
-        "sim:custom?iops=1000",
+        "bench", "--quick", "--no-history", "--json", "--only=rand-read", "sim:custom?iops=1000",
         "sim:custom?iops=500",
     ]);
     let tests = bench["tests"].as_array().unwrap();

@@ -9,18 +9,7 @@ const COPIED: &[&str] =
 
 /// What the word for "records" has in it, or in Chinese the words for "read" and "written".
 const RECORDS: &[&str] = &[
-    "record",
-    "datens",
-    "запис",
-    "registr",
-    "rekord",
-    "záznam",
-    "kayıt",
-    "レコード",
-    "读",
-    "写",
-    "讀",
-    "寫",
+    "record", "datens", "запис", "registr", "rekord", "záznam", "kayıt", "レコード", "读", "写", "讀", "寫",
     "레코드",
 ];
 

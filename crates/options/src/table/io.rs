@@ -8,16 +8,7 @@ use crate::job_options::{JobOptions, ReadWriteOption};
 use crate::{block_split, value};
 
 const RW_WORDS: &[&str] = &[
-    "read",
-    "write",
-    "trim",
-    "randread",
-    "randwrite",
-    "randtrim",
-    "rw",
-    "readwrite",
-    "randrw",
-    "trimwrite",
+    "read", "write", "trim", "randread", "randwrite", "randtrim", "rw", "readwrite", "randrw", "trimwrite",
     "randtrimwrite",
 ];
 

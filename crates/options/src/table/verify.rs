@@ -8,26 +8,8 @@ use crate::job_options::DedupeOption;
 use crate::{pattern, value};
 
 const METHODS: &[&str] = &[
-    "0",
-    "md5",
-    "crc64",
-    "crc32",
-    "crc32c-intel",
-    "crc32c",
-    "crc16",
-    "crc7",
-    "sha1",
-    "sha256",
-    "sha512",
-    "sha3-224",
-    "sha3-256",
-    "sha3-384",
-    "sha3-512",
-    "xxhash",
-    "meta",
-    "pattern",
-    "pattern_hdr",
-    "null",
+    "0", "md5", "crc64", "crc32", "crc32c-intel", "crc32c", "crc16", "crc7", "sha1", "sha256", "sha512",
+    "sha3-224", "sha3-256", "sha3-384", "sha3-512", "xxhash", "meta", "pattern", "pattern_hdr", "null",
 ];
 
 const DEDUPE_MODES: [(&str, DedupeOption); 2] =

@@ -143,12 +143,7 @@ impl Line {
             let c = &one.disk.counters;
             self.put(&one.disk.name);
             for counter in [
-                c.read_ios,
-                c.write_ios,
-                c.read_merges,
-                c.write_merges,
-                c.read_ticks_ms,
-                c.write_ticks_ms,
+                c.read_ios, c.write_ios, c.read_merges, c.write_merges, c.read_ticks_ms, c.write_ticks_ms,
                 c.queue_ms,
             ] {
                 self.put(counter);

@@ -85,14 +85,7 @@ mod tests {
                 "rw,lowerdir=/x,upperdir=/nowhere/up,workdir=/y",
             );
         for file in [
-            "ram/file",
-            "base/old",
-            "live/old",
-            "ram/up/new",
-            "live/new",
-            "ram/low/a",
-            "disk/a",
-            "up/b",
+            "ram/file", "base/old", "live/old", "ram/up/new", "live/new", "ram/low/a", "disk/a", "up/b",
             "disk/b",
         ] {
             fixture.write(file, "");

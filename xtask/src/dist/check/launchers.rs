@@ -11,15 +11,7 @@ use crate::packages;
 
 /// What a cluster needs of the programs that the tests start.
 const PROGRAMS: [&str; 10] = [
-    "ip",
-    "mpiexec.mpich",
-    "mpirun.openmpi",
-    "munged",
-    "nsenter",
-    "slurmctld",
-    "slurmd",
-    "srun",
-    "ssh",
+    "ip", "mpiexec.mpich", "mpirun.openmpi", "munged", "nsenter", "slurmctld", "slurmd", "srun", "ssh",
     "sshd",
 ];
 /// Ranks on each host, and 64 KiB reads of each.

@@ -278,12 +278,7 @@ mod tests {
     fn only_names_of_this_server_are_its_own() {
         let access = Access::new(None, vec!["Perf.Example.org".to_owned()], 9798, false);
         for host in [
-            "localhost",
-            "LOCALHOST.:1",
-            "127.0.0.1:9798",
-            "[::1]:9798",
-            "[::1]",
-            "192.0.2.7",
+            "localhost", "LOCALHOST.:1", "127.0.0.1:9798", "[::1]:9798", "[::1]", "192.0.2.7",
             "perf.example.org:80",
         ] {
             assert_eq!(status(&access, "GET", &[("host", host)]), 200, "{host}");
