@@ -332,6 +332,18 @@ fn names_of_others_are_text_in_every_format() {
 
 /// Jobs that wait for those before them share no second: the rates of a page are those of each.
 #[test]
+fn rates_of_all_operations_of_an_imported_table_have_bars() {
+    let dir = scratch();
+    let table = "| Disk | IOPS |\n|---|---|\n| A | 68,400 |\n| B | 91,000 |\n";
+    std::fs::write(dir.path().join("page.md"), table).unwrap();
+    run(dir.path(), &["history", "import", "page.md"]).succeeded();
+    let charts = charts(&page(dir.path(), &[]));
+    let bars = points(titled(&charts, "IOPS of each test")[0], "total");
+    let rates: Vec<f64> = bars.iter().map(|bar| bar[2].as_f64().unwrap()).collect();
+    assert_eq!(rates, [68_400.0, 91_000.0]);
+}
+
+#[test]
 fn jobs_after_each_other_are_not_added_up() {
     let dir = scratch();
     let job = "--filename=sim:custom?iops=1000&latency=1ms&size=1GiB --rw=randread --iodepth=8 --time_based --runtime=10";

@@ -1,6 +1,5 @@
 //! Rates and latencies of all tests side by side.
 
-use fathom_model::Op;
 use fathom_record::{ActivityKind, OpSummary, RunRecord, TestSummary};
 
 use super::axes::plot;
@@ -11,6 +10,20 @@ use crate::view::{Axis, Plot, PlotForm, PlotMark, PlotPoint, PlotSeries};
 /// More tests than this are no overview.
 const MAX_TESTS: usize = 40;
 
+/// What a series of bars has of a test.
+type Direction = for<'a> fn(&'a TestSummary) -> Option<&'a OpSummary>;
+
+/// The series, by their names. A table on a page may state rates of all I/Os only.
+const DIRECTIONS: [(&str, Direction); 4] = [
+    ("read", |test| test.read.as_ref()),
+    ("write", |test| test.write.as_ref()),
+    ("trim", |test| test.trim.as_ref()),
+    ("total", |test| {
+        let has_own = [&test.read, &test.write, &test.trim].iter().any(|op| op.is_some());
+        test.total.as_ref().filter(|_| !has_own)
+    }),
+];
+
 /// Bars of each test; none where there is only one, and of a sweep or a surface, whose points have charts of their own.
 pub(super) fn plots(record: &RunRecord) -> Vec<Plot> {
     if matches!(record.header.activity.kind(), ActivityKind::Sweep | ActivityKind::Surface) {
@@ -20,6 +33,8 @@ pub(super) fn plots(record: &RunRecord) -> Vec<Plot> {
     if !(2..=MAX_TESTS).contains(&tests.len()) {
         return Vec::new();
     }
+    let is_imported = record.header.activity.kind() == ActivityKind::Import;
+    let unknown = if is_imported { "not stated" } else { "too few I/Os" };
     let missing = |plot: Plot, reason: &'static str| {
         let has_bar = |group: f64| {
             plot.series.iter().any(|series| series.points.iter().any(|point| point.from == group))
@@ -30,22 +45,14 @@ pub(super) fn plots(record: &RunRecord) -> Vec<Plot> {
         Plot { marks, ..plot }
     };
     let bars = |title: &str, y: Axis, of: &dyn Fn(&OpSummary) -> Option<f64>| {
-        let series = [Op::Read, Op::Write, Op::Trim].map(|op| {
+        let series = DIRECTIONS.map(|(name, direction)| {
             let point = |(place, (_, summary)): (usize, &(String, TestSummary))| {
-                let direction = match op {
-                    Op::Read => &summary.read,
-                    Op::Write => &summary.write,
-                    _ => &summary.trim,
-                };
-                Some(PlotPoint::at(place as f64, of(direction.as_ref()?)?))
+                Some(PlotPoint::at(place as f64, of(direction(summary)?)?))
             };
-            PlotSeries {
-                name: op.name().to_owned(),
-                points: tests.iter().enumerate().filter_map(point).collect(),
-            }
+            PlotSeries { name: name.to_owned(), points: tests.iter().enumerate().filter_map(point).collect() }
         });
         let x = Axis::named(tests.iter().map(|(name, _)| name.clone()).collect());
-        plot(title, PlotForm::Bars, x, y, series.into()).map(|plot| missing(plot, "too few I/Os"))
+        plot(title, PlotForm::Bars, x, y, series.into()).map(|plot| missing(plot, unknown))
     };
     let rate = |op: &OpSummary| (op.iops > 0.0).then_some(op.iops);
     let bandwidth = |op: &OpSummary| (op.bytes_per_second > 0.0).then_some(op.bytes_per_second / MIB);
