@@ -416,6 +416,7 @@ fn tests_of(grid: &Grid) -> Option<SourceReport> {
             }
         }
     }
+    let is_either = rows.iter().any(|row| row.options.contains_key("kb_base"));
     let mut found = report(rows, &BTreeMap::new()).ok()?.at(grid.line);
     let is_empty =
         found.tests.iter().all(|test| test.imported.places.is_empty() && test.imported.missing.is_empty());
@@ -424,6 +425,13 @@ fn tests_of(grid: &Grid) -> Option<SourceReport> {
     }
     let caption = if grid.caption.is_empty() { String::new() } else { format!(" ({})", grid.caption) };
     found.notes.push(format!("table at line {}{caption}: {} rows", grid.line, grid.rows.len()));
+    if is_either {
+        found.notes.push(format!(
+            "table at line {}: whether KB and MB are powers of 1,000 or of 1,024 is not stated: read as 1,024, so that rates in \
+             MB/s may be up to 4.6 % too high",
+            grid.line
+        ));
+    }
     let ignored = grid.head.iter().zip(&columns).enumerate();
     let ignored = ignored
         .filter(|(at, (name, kind))| **kind == ColumnKind::Label && Some(*at) != label && !name.is_empty());
@@ -770,6 +778,8 @@ mod tests {
         ] {
             assert_eq!(figures(text), both, "{text}");
         }
+        let note = |unit: &str| found(&format!("| Disk | {unit} |\n| A | 524 |\n"))[0].notes.concat();
+        assert!(note("MB/s").contains("up to 4.6 % too high") && !note("MiB/s").contains("too high"));
         assert_eq!(figures("| Disk | IOPS |\n| A \\| x | 4 000^1 |\n"), ["A / x: 4000 IOPS"]);
         assert_eq!(figures("| Disk | IOPS |\n| A | 10^5 |\n| B | 7 |\n"), ["B: 7 IOPS"]);
         assert_eq!(figures("| Disk | SATA speed | IOPS |\n| A | 6 Gb/s | 7 |\n"), ["A: 7 IOPS"]);
